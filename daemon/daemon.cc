@@ -118,9 +118,10 @@ Daemon::Daemon(DaemonOptions options)
       hub_({&agents_, &store_, &incidents_, &runners_, fleet_.get(), &timeline_, &counters_},
            options_.silent_after_ns, [this] { return Address(); }),
       pairs_(&store_),
-      runners_({&store_, &incidents_, hub_.stacks(), &rates_, &counters_, &timeline_,
-                hub_.host_facts(), OwnershipOf(fleet_.get()), &pairs_, options_.recorders, options_.gpu_dumps},
-               {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
+      runners_(
+          {&store_, &incidents_, hub_.stacks(), &rates_, &counters_, &timeline_, hub_.host_facts(),
+           OwnershipOf(fleet_.get()), &pairs_, options_.recorders, options_.gpu_dumps},
+          {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       answers_(this),
       held_jobs_({OwnershipOf(fleet_.get()), &store_, &incidents_, &agents_, &runners_,
                   answers_.of_fleet.get()}),
@@ -287,7 +288,8 @@ void Daemon::Publish() {
   incidents_.Publish();
   hub_.TellHostHangs();
   store_.places()->RestoreAttempts(incidents_.takeover().ConsumeAttempts());
-  incidents_.takeover().SaveAttempts(store_.places()->TakeAttemptChanges(incidents_.takeover().ConsumeAttemptsToSave()));
+  incidents_.takeover().SaveAttempts(
+      store_.places()->TakeAttemptChanges(incidents_.takeover().ConsumeAttemptsToSave()));
 }
 
 }  // namespace rollcall

@@ -31,7 +31,9 @@ class HeldJobs final : public JobHolder {
 
   void Adopt(const JobId& job, Continuation from_earlier) override;
   void Prove(const JobId& job) override { parts_.incidents->takeover().StoreProven(job); }
-  void TakeUnknown(const JobId& job) override { parts_.incidents->takeover().AvoidNumbersOfOthers(job); }
+  void TakeUnknown(const JobId& job) override {
+    parts_.incidents->takeover().AvoidNumbersOfOthers(job);
+  }
   void Release(const JobId& job, const std::vector<std::string>& agents) override;
   bool Has(const JobId& job) const override {
     return parts_.incidents->reader().HasJob(job) || !parts_.store->jobs().KeysOf(job).empty();
@@ -40,13 +42,17 @@ class HeldJobs final : public JobHolder {
     return parts_.store->AgentsOf(job);
   }
   bool IsReached(const JobId& job) const override { return parts_.store->IsHeard(job); }
-  bool IsAlerting(const JobId& job) const override { return parts_.incidents->writers().alerts->IsDelivering(job); }
+  bool IsAlerting(const JobId& job) const override {
+    return parts_.incidents->writers().alerts->IsDelivering(job);
+  }
   void Tell(const JobReport& report, const std::string& owner) override;
   std::vector<DaemonRow> WithDatabase(const std::vector<DaemonRow>& daemons) const override {
     return parts_.queries->WithDatabase(daemons);
   }
   bool HasBacklog() const override { return parts_.incidents->writers().HasBacklog(); }
-  std::function<bool()> Written() const override { return parts_.incidents->writers().history->Barrier(); }
+  std::function<bool()> Written() const override {
+    return parts_.incidents->writers().history->Barrier();
+  }
 
  private:
   const Parts parts_;

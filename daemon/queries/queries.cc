@@ -189,7 +189,8 @@ void Queries::AddReferral(const JobKey& key, v1::JobStatus* status) const {
   waits_for->set_tenant(referral->teller.tenant);
   waits_for->set_job(referral->teller.job);
   waits_for->set_attempt(referral->teller.attempt);
-  const std::optional<JobBrief::Live> live = parts_.incidents->reader().Brief(referral->teller).live;
+  const std::optional<JobBrief::Live> live =
+      parts_.incidents->reader().Brief(referral->teller).live;
   if (live) waits_for->set_incident(live->id);
   waits_for->set_summary(live ? live->summary : referral->summary);
 }
