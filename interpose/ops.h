@@ -66,6 +66,24 @@ constexpr bool IsSendSide(Op op) {
   return op == Op::kSend || op == Op::kPutSignal || op == Op::kSignal || op == Op::kMPI_Send;
 }
 
+// Whether the root of this collective gives something to the others and gets nothing from them.
+constexpr bool RootGivesOnly(Op op) {
+  switch (op) {
+    case Op::kBroadcast:
+    case Op::kBcast:
+    case Op::kScatter:
+    case Op::kMPI_Bcast:
+    case Op::kMPI_Ibcast:
+    case Op::kMPI_Scatter:
+    case Op::kMPI_Scatterv:
+    case Op::kMPI_Iscatter:
+    case Op::kMPI_Iscatterv:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Whether the call sends without waiting for the receiver.
 constexpr bool IsSignal(Op op) { return op == Op::kPutSignal || op == Op::kSignal; }
 

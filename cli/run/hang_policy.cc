@@ -10,6 +10,8 @@ namespace {
 
 // Three ticks of an agent, plus the delay of a loaded machine.
 constexpr int64_t kFreshNs = kSecond;
+// Of stacks, which are taken every few seconds. What moves meanwhile withdraws the verdict by ticks.
+constexpr int64_t kFreshStacksNs = 5 * kSecond;
 // For causes that need no long wait: a rank is gone, or ranks contradict each other.
 constexpr int64_t kStandsStillNs = 2 * kSecond;
 
@@ -23,7 +25,8 @@ bool NeedsNoWait(const std::string& cause) {
 
 // A lost host sends no fresh evidence. The evidence that the others wait is fresh.
 bool IsFresh(const Finding& finding) {
-  return finding.evidence_age_ns <= kFreshNs || finding.cause == "host_lost";
+  const int64_t fresh_ns = finding.cause == "standstill" ? kFreshStacksNs : kFreshNs;
+  return finding.evidence_age_ns <= fresh_ns || finding.cause == "host_lost";
 }
 
 }  // namespace

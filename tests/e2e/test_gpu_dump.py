@@ -95,6 +95,12 @@ def test_a_confirmed_hang_says_where_the_kernels_stand(job):
     assert "limit=3" not in text.read_text()
 
 
+def test_the_hang_ends_the_job_once_the_dumps_are_there(job):
+    watched = job("--gpu-dump", dumps=99)
+    assert watched.process.returncode == 75, watched.output
+    assert len(dumps_of(watched)) == 2
+
+
 def test_nothing_is_asked_without_the_flag(job):
     watched = job(env={"CUDA_COREDUMP_PIPE": "/nowhere/pipe.%p"}, dumps=0)
     assert the_incident(watched)["gpu_dumps"] == []

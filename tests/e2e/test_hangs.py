@@ -5,7 +5,8 @@ import re
 import signal
 
 import pytest
-from conftest import ask, has_certainty, long, wait_for
+from conftest import ask, long, wait_for
+from expected_verdict import has_certainty
 
 MARKERS = ["1", long("0")]
 

@@ -139,7 +139,7 @@ def test_what_operators_do_is_in_the_audit(watched, start_job):
     daemon = watched[0]()
     rollcall(daemon, "silence", "--job=llm-*", "--for=90m")
     said = daemon.end()
-    assert "silence, job llm-*, for 5400s" in said
+    assert "silence, job llm-*, for 1h30m" in said
 
 
 def test_the_audit_tells_of_an_action_that_was_refused_and_by_whom(start_daemon, tmp_path):

@@ -8,7 +8,8 @@ import sys
 import time
 
 import pytest
-from conftest import BUILD, ROLLCALL, VICTIMS, Service, ask, find_communicator, has_certainty, wait_for
+from conftest import BUILD, ROLLCALL, VICTIMS, Service, ask, find_communicator, wait_for
+from expected_verdict import has_certainty
 
 SCRIPT = pathlib.Path(__file__)
 # A step takes at least 10 ms, so the agents have sent several ticks after these steps.

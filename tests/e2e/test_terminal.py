@@ -69,8 +69,9 @@ def watch(daemon, **env):
 
 def test_status_lists_the_hang_first_in_one_line_as_wide_as_the_terminal(hung_daemon):
     lines = ask(hung_daemon, "status").stdout.splitlines()
-    assert lines[0].startswith("1 job: 1 hung; ") and lines[1].startswith("STATE")
-    assert len(lines) == 3 and re.match(r"hung +a-job +4 +(\d+m)?\d+s +rank 3 ", lines[2])
+    assert lines[0].startswith("1 job: 1 hung; ") and lines[1].startswith("a-job: rank 3 ")
+    assert lines[2].startswith("STATE")
+    assert len(lines) == 4 and re.match(r"hung +a-job +4 +(\d+m)?\d+s +rank 3 ", lines[3])
     assert ask(hung_daemon, "status", "--exit-code").returncode == 3
     assert ask(hung_daemon, "status").returncode == 0
     terminal = Terminal([ROLLCALL, "status"], {**os.environ, "TERM": "xterm",

@@ -311,7 +311,7 @@ def test_tokens_of_old_clusters_name_no_node_and_the_notes_say_so():
     ({"podMonitor": {"enabled": True}, "networkPolicy": {"enabled": False}},
      "podMonitor.tokenSecret.name is missing"),
     ({"podMonitor": {"enabled": True, "tokenSecret": {"name": "m"}}},
-     "say where Prometheus runs:  --set 'networkPolicy.page[0]"),
+     "set where Prometheus runs:  --set 'networkPolicy.page[0]"),
     ({"daemon": {"enabled": False}, "agent": {"daemon": "a:7655"}},
      "make a secret with its ca.crt in this namespace and name it:  --set agent.caSecret=NAME"),
     ({"agent": {"daemon": "::1:7655"}}, "agent/daemon"),

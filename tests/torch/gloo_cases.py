@@ -53,7 +53,8 @@ LIBRARIES = [
     Row("libraries.loader_never_delivers", ("missing_rank",), (1,), ranks=3, says=("AllReduce #4",)),
 ]
 START = [
-    Row("start.never_joins", ("init_incomplete",), (1,), ranks=3, own_processes=True),
+    # Rank 0 waits in the store, and what for is not always seen.
+    Row("start.never_joins", ("init_incomplete",), (1,), ranks=3, own_processes=True, least="likely"),
 ]
 MESSAGES = [
     Row("messages.never_receives", ("unmatched_p2p", "missing_rank"), (1,), ranks=2, says=("Send",)),

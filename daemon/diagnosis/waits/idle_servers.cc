@@ -92,7 +92,7 @@ bool MayWaitForInput(const Process& process, const StackPlace& place) {
 // A call by which rank `from` hands work to others.
 bool HandsOut(const CallArgs& call, int32_t from) {
   if (OpKind(call.op) == CallKind::kP2p) return IsSendSide(call.op);
-  return (call.op == Op::kBroadcast || call.op == Op::kScatter) && call.peer == from;
+  return RootGivesOnly(call.op) && call.peer == from;
 }
 
 int32_t RankOf(const JobState& job, const Communicator& comm, const Process& process) {

@@ -22,6 +22,8 @@ const Case kCases[] = {
     {"not_a_possible_one", {"missing_rank", "possible", 0}, {}, false},
     {"not_without_a_certainty", {"missing_rank", "", 0}, {}, false},
     {"not_on_old_evidence", {"missing_rank", "certain", 2 * kSecond}, {}, false},
+    {"on_stacks_of_some_seconds_ago", {"standstill", "likely", 4 * kSecond}, {}, true},
+    {"not_on_old_stacks", {"standstill", "likely", 6 * kSecond}, {}, false},
     {"on_the_silence_of_a_lost_host", {"host_lost", "likely", 20 * kSecond}, {}, true},
     {"not_on_a_remote_verdict_while_ranks_here_move",
      {"missing_rank", "certain", 0},
