@@ -10,7 +10,8 @@ namespace {
 
 // Three ticks of an agent, plus the delay of a loaded machine.
 constexpr int64_t kFreshNs = kSecond;
-// Of stacks, which are taken every few seconds. What moves meanwhile withdraws the verdict by ticks.
+// Of stacks, which are taken every few seconds. What moves meanwhile withdraws the verdict by
+// ticks.
 constexpr int64_t kFreshStacksNs = 5 * kSecond;
 // For causes that need no long wait: a rank is gone, or ranks contradict each other.
 constexpr int64_t kStandsStillNs = 2 * kSecond;
