@@ -13,6 +13,7 @@ namespace rollcall {
 struct AgentName {
   std::string host;
   std::string id;       // of this run of the agent; the stream's own id if the agent sends none
+  std::string release;  // that the agent reports; empty if it reports none
   int64_t tick_ns = 0;  // interval between ticks, as the agent reports it; 0: not reported
   // The agent runs inside this process, so no other process can use its name.
   bool is_trusted = false;

@@ -399,6 +399,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   AgentName NameIn(const v1::Hello& hello) const {
     AgentName name;
     name.host = impl_->LimitText(hello.host(), limits::kName);
+    name.release = impl_->LimitText(hello.rollcall_version(), limits::kName);
     name.tick_ns = hello.tick_ns();
     name.follows_owners = hello.follows_owners();
     name.wants_host_hangs = hello.wants_host_hangs();

@@ -71,7 +71,7 @@ void AgentBook::Connected(const AgentName& name) {
   const MutexLock lock(mutex_);
   const AgentPtr agent = FindOrAdd(name);
   SetBack(agent);
-  ++agent->streams;
+  if (++agent->streams == 1) releases_.Add(agent->name);
   agent->awaits_welcome = true;
 }
 
@@ -89,6 +89,7 @@ std::vector<std::string> AgentBook::Disconnected(const AgentName& name) {
   const AgentPtr gone = FindOrAdd(name);
   std::vector<std::string> refused;
   if (--gone->streams > 0) return refused;
+  releases_.Remove(gone->name);
   gone->is_cut = true;
   gone->heard.stale = true;
   gone->awaits_welcome = false;
@@ -102,6 +103,11 @@ bool AgentBook::IsConnected(const std::string& id) const {
   const MutexLock lock(mutex_);
   const auto at = agents_.find(id);
   return at != agents_.end() && at->second->streams > 0;
+}
+
+std::vector<v1::AgentRelease> AgentBook::Releases() const {
+  const MutexLock lock(mutex_);
+  return releases_.List();
 }
 
 void AgentBook::SetGone(const AgentPtr& agent) {

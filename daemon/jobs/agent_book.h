@@ -14,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "daemon/access/agent_name.h"
+#include "daemon/jobs/agent_releases.h"
 #include "daemon/jobs/tick_gaps.h"
 #include "daemon/model/host_clocks.h"
 #include "daemon/model/job_state.h"
@@ -50,6 +51,7 @@ class AgentBook {
   std::vector<std::string> Disconnected(const AgentName& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool IsConnected(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<v1::AgentRelease> Releases() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A tick made at `made_ns` (the agent's clock) has come. It counts as heard once it is applied;
   // until then the agent is not silent, however long that takes.
@@ -125,6 +127,7 @@ class AgentBook {
   uint64_t last_gone_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t forgotten_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<AgentPtr> urgent_ ABSL_GUARDED_BY(mutex_);
+  AgentReleases releases_ ABSL_GUARDED_BY(mutex_);  // of the connected agents
   TickGaps gaps_ ABSL_GUARDED_BY(mutex_);
   HostClocks clocks_ ABSL_GUARDED_BY(mutex_);  // by agent: each has a clock of its own
 };

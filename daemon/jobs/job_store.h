@@ -38,6 +38,7 @@ class JobStore {
         places_(std::move(default_job), most, &shared_, &jobs_) {}
 
   AgentBook* agents() { return &shared_.agents; }
+  const AgentBook* agents() const { return &shared_.agents; }
   const JobIndex& jobs() const { return jobs_; }
   ProcessPlaces* places() { return &places_; }
   const ProcessPlaces* places() const { return &places_; }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/jobs/agent_releases.h"
 #include "daemon/model/job_key.h"
 #include "daemon/queries/fleet_queries.h"
 #include "proto/timestamps.h"
@@ -37,6 +38,7 @@ Page AskPages(const AskPage& ask, v1::StatusRequest request, size_t wanted) {
     all.set_jobs_total(page->jobs_total());
     all.set_agents(page->agents());
     if (all.unrecorded().empty()) all.mutable_unrecorded()->Swap(page->mutable_unrecorded());
+    if (have == 0) all.mutable_agent_releases()->Swap(page->mutable_agent_releases());
     for (v1::JobStatus& job : *page->mutable_jobs()) all.add_jobs()->Swap(&job);
     const auto count = static_cast<size_t>(all.jobs_size());
     if (is_last || count >= wanted || count >= static_cast<size_t>(all.jobs_total())) return all;
@@ -124,6 +126,7 @@ FleetQueries::Lists FleetQueries::ListsOf(const JobSelector& selector) const {
     v1::StatusResponse& list = **answers[i];
     lists.frame.set_agents(lists.frame.agents() + list.agents());
     JoinUnrecorded(list.unrecorded(), &lists.frame);
+    JoinReleases(list.agent_releases(), lists.frame.mutable_agent_releases());
     lists.jobs.push_back(TakeJobs(name, &list));
   }
   return lists;

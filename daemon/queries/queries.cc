@@ -237,6 +237,14 @@ void Queries::AddUnrecorded(const JobSelector& selector, v1::StatusResponse* res
   }
 }
 
+// The names of hosts are not for viewers of some tenants only.
+void Queries::AddReleases(const JobSelector& selector, v1::StatusResponse* response) const {
+  if (selector.offset != 0 || !tenants_.AreAll()) return;
+  for (v1::AgentRelease& one : parts_.store->agents()->Releases()) {
+    *response->add_agent_releases() = std::move(one);
+  }
+}
+
 absl::StatusOr<v1::StatusResponse> Queries::GetStatus(const v1::StatusRequest& request) const {
   return StatusOf(SelectorIn(request), !request.without_communicators());
 }
@@ -256,6 +264,7 @@ v1::StatusResponse Queries::StatusOf(const JobSelector& selector, bool with_comm
     keys = ListJobs(page, &total);
     response.set_jobs_total(static_cast<int32_t>(total));
     AddUnrecorded(selector, &response);
+    AddReleases(selector, &response);
   } else if (const std::optional<JobKey> key = Find(selector)) {
     keys.push_back(*key);
   }

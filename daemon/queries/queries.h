@@ -93,6 +93,7 @@ class Queries : public QuerySource {
     return parts_.unrecorded == nullptr ? 0 : parts_.unrecorded->version(tenants_);
   }
   void AddUnrecorded(const JobSelector& selector, v1::StatusResponse* response) const;
+  void AddReleases(const JobSelector& selector, v1::StatusResponse* response) const;
   void AddIncidents(const JobKey& key, v1::JobStatus* status) const;
   void AddReferral(const JobKey& key, v1::JobStatus* status) const;
   void AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const;

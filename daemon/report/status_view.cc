@@ -103,6 +103,19 @@ void FillEnds(const JobState& state, int64_t to_wall_ns, v1::JobStatus* status) 
   *status->mutable_ended_at() = ToTimestamp(last_ns + to_wall_ns);
 }
 
+// Each member of a communicator has one device.
+int32_t GpusOf(const JobState& state) {
+  const auto largest =
+      std::max_element(state.communicators.begin(), state.communicators.end(),
+                       [](const auto& a, const auto& b) {
+                         return a.second.members.size() < b.second.members.size();
+                       });
+  if (largest == state.communicators.end()) return 0;
+  const auto& members = largest->second.members;
+  return static_cast<int32_t>(std::count_if(
+      members.begin(), members.end(), [](const auto& one) { return one.second.device >= 0; }));
+}
+
 }  // namespace
 
 void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicators,
@@ -112,6 +125,7 @@ void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicator
   status->set_attempt(state.key.attempt);
   status->set_processes(static_cast<int32_t>(state.processes.size()));
   status->set_ranks(PublicRanks(state).count());
+  status->set_gpus(GpusOf(state));
   FillEnds(state, to_wall_ns, status);
   std::set<std::string> hosts;
   for (const Process& process : state.processes) hosts.insert(process.host);

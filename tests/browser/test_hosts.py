@@ -37,6 +37,19 @@ def test_silent_hosts_are_named_with_their_ranks(open_page, daemon, big_job, the
     assert found.violations_count == 0, found.generate_report()
 
 
+def test_agents_of_another_release_are_named_with_their_hosts(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/history")
+    jobs = ask(daemon, "jobs")
+    [own] = jobs["agent_releases"]
+    assert own == {"release": jobs["rollcall_version"], "agents": 1, "hosts": jobs["jobs"][0]["hosts"]}
+    jobs["agent_releases"] = [own, {"release": "0.9.0", "agents": 3, "hosts": ["node-1", "node-2"]}]
+    page.route(re.compile(r"/api/v1/jobs\?"), lambda route: route.fulfill(json=jobs))
+    page.goto(f"{daemon.page}/#/hosts")
+    expect(page.locator(".releases")).to_have_text(
+        f"3 agents run release 0.9.0, the daemon release {own['release']}: node-1, node-2 and others")
+
+
 # Kind, subject, value, text and pid, and the sentence.
 FACTS = [
     ("link_down", "mlx5_2 port 1", 0, "", 0, "mlx5_2 port 1 went DOWN"),

@@ -136,14 +136,14 @@ def test_jobs_that_hang_come_first_and_the_list_is_searched_filtered_and_sorted(
     expect(rows).to_contain_text("b-hangs")
 
 
-def test_the_most_expensive_job_that_stands_still_comes_first_and_idle_ranks_are_counted(
+def test_the_most_expensive_job_that_stands_still_comes_first_and_idle_gpus_are_counted(
         open_page, daemon, start_job):
     start_job(daemon)
     now = datetime.datetime.fromisoformat(ask(daemon, "jobs")["now"][:19] + "+00:00")
 
-    def hangs(name, ranks, seconds, state="hung"):
+    def hangs(name, ranks, seconds, state="hung", gpus=None):
         opened = (now - datetime.timedelta(seconds=seconds)).isoformat()
-        return {"name": name, "ranks": ranks, "state": state,
+        return {"name": name, "ranks": ranks, "gpus": ranks if gpus is None else gpus, "state": state,
                 "last_incident": {"id": f"{name}-1", "state": "confirmed", "cause": "deadlock",
                                   "summary": "", "opened_at": opened, "acknowledged_by": "",
                                   "repeat": ""}}
@@ -156,7 +156,10 @@ def test_the_most_expensive_job_that_stands_still_comes_first_and_idle_ranks_are
         expect(rows.nth(row)).to_contain_text(name)
     # 16,384 ranks for 1 h, 4 for 2 h, 64 for 1 min.
     expect(page.locator("main > .sentence")).to_have_text(re.compile(
-        r"^16,452 ranks stand idle in 3 jobs; 16,\d{3} rank-hours lost so far$"))
+        r"^16,452 GPUs idle in 3 jobs; 16,\d{3} GPU-hours lost so far$"))
+    serve_jobs(page, daemon, [hangs("a-long-small", 4, 7200, gpus=0), hangs("b-large", 16384, 3600)])
+    expect(page.locator("main > .sentence")).to_have_text(re.compile(
+        r"^16,388 ranks idle in 2 jobs; 16,\d{3} rank-hours lost so far$"))
 
 
 def test_a_phone_shows_the_verdict_of_a_job_without_scrolling_sideways(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hosts of all jobs: those whose agent is silent, and of each host its jobs and how often culprits
-// were on it; and the jobs that are not recorded. The API names no agents, so not their releases.
+// were on it; agents of another release than the daemon's; and the jobs that are not recorded.
 import { useMemo } from "preact/hooks";
 import { setParameters, useAddress } from "./address";
 import { incidentsPath, jobPath, jobsPath } from "./api";
@@ -67,6 +67,32 @@ function Silent({ jobs, now }: { jobs: JobStatus[]; now: number }) {
         .
       </p>
     </>
+  );
+}
+
+// Agents of another release than the daemon's, most likely left behind by an upgrade.
+function OtherReleases({ status }: { status: StatusResponse }) {
+  const others = status.agent_releases.filter((one) => one.release !== status.rollcall_version);
+  if (others.length === 0) return null;
+  return (
+    <ul class="releases">
+      {others.map((one) => (
+        <li key={one.release}>
+          <b>
+            {plural(one.agents, "agent")} {one.agents === 1 ? "runs" : "run"}{" "}
+            {one.release === "" ? "an unknown release" : `release ${one.release}`}
+          </b>
+          , the daemon release {status.rollcall_version}:{" "}
+          {one.hosts.map((host, index) => (
+            <span key={host}>
+              {index > 0 && ", "}
+              <HostLink host={host} />
+            </span>
+          ))}
+          {one.agents > one.hosts.length && " and others"}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -148,6 +174,7 @@ export function AllHosts() {
       <Stale live={live} />
       <SilentDaemons names={live.value.silent_daemons} />
       <Silent jobs={live.value.jobs} now={now} />
+      <OtherReleases status={live.value} />
       <Hosts status={live.value} />
       <Pager
         offset={offset}

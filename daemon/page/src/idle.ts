@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What jobs that stand still cost. The daemon's list of jobs has no number of GPUs, so ranks count; most
-// programs have one GPU for each rank. Pure.
+// What jobs that stand still cost: in GPUs where their ranks have GPUs, else in ranks. Pure.
 import { plural } from "./format";
 import type { JobStatus } from "./messages";
 import { rankHours } from "./totals";
@@ -9,26 +8,32 @@ export function standsStill(job: JobStatus): boolean {
   return job.state === "hung" || job.state === "suspected";
 }
 
-// When the job came into its state, in milliseconds since 1970; 0: not known.
+// When the job came into its state, in milliseconds since 1970; 0 if that is unknown.
 export function since(job: JobStatus): number {
   const opened = standsStill(job) ? job.last_incident?.opened_at : undefined;
   const ended = job.state === "ended" ? job.ended_at : undefined;
   return Date.parse(opened ?? ended ?? job.since) || 0;
 }
 
-// Ranks times the milliseconds up to `now`; 0: the job does not stand still, or since when is not known.
-export function lost(job: JobStatus, now: number): number {
-  const from = since(job);
-  return standsStill(job) && from > 0 ? job.ranks * Math.max(0, now - from) : 0;
+function size(job: JobStatus): number {
+  return job.gpus || job.ranks;
 }
 
-// "16,388 ranks stand idle in 2 jobs; 12.3 rank-hours lost so far"; "": none does.
+// GPUs, or ranks, times the milliseconds up to `now`; 0 if the job does not stand still, or the time at
+// which it stopped is unknown.
+export function lost(job: JobStatus, now: number): number {
+  const from = since(job);
+  return standsStill(job) && from > 0 ? size(job) * Math.max(0, now - from) : 0;
+}
+
+// "16,388 GPUs idle in 2 jobs; 12.3 GPU-hours lost so far"; empty if no job stands still. Says "ranks" if
+// one of the jobs has no GPU.
 export function idleInWords(jobs: JobStatus[], now: number): string {
   const still = jobs.filter(standsStill);
   if (still.length === 0) return "";
-  const ranks = still.reduce((sum, job) => sum + job.ranks, 0);
+  const unit = still.every((job) => job.gpus > 0) ? "GPU" : "rank";
+  const idle = still.reduce((sum, job) => sum + (unit === "GPU" ? job.gpus : job.ranks), 0);
   const hours = still.reduce((sum, job) => sum + lost(job, now), 0) / 3_600_000;
-  const verb = ranks === 1 ? "stands" : "stand";
-  const words = `${plural(ranks, "rank")} ${verb} idle in ${plural(still.length, "job")}`;
-  return hours < 0.05 ? words : `${words}; ${rankHours(3600 * hours)} rank-hours lost so far`;
+  const words = `${plural(idle, unit)} idle in ${plural(still.length, "job")}`;
+  return hours < 0.05 ? words : `${words}; ${rankHours(3600 * hours)} ${unit}-hours lost so far`;
 }
