@@ -28,7 +28,8 @@ UniqueFd OpenRegular(const std::string& path, int flags, struct stat* status = n
 // The same for a file that is open with O_PATH.
 UniqueFd ReopenRegular(const UniqueFd& path_only, int flags, struct stat* status = nullptr);
 
-// The content of the regular file at `path`, at most `most` bytes. nullopt: errno says why.
+// The content of the regular file at `path`, at most `most` bytes. nullopt after an error: see
+// errno.
 std::optional<std::string> ReadRegularFile(const std::string& path, size_t most);
 
 }  // namespace rollcall

@@ -12,7 +12,7 @@ namespace rollcall {
 inline constexpr size_t kNoLimit = SIZE_MAX;
 
 // Reads from `fd` to the end, but at most `most` bytes: one byte more than is allowed tells a file
-// that is too large. nullopt: errno says why.
+// that is too large. nullopt after an error: see errno.
 std::optional<std::string> ReadUpTo(int fd, size_t most);
 
 // The same for the file at `path`. Follows links and waits for the writer of a pipe, so it is for
@@ -20,7 +20,7 @@ std::optional<std::string> ReadUpTo(int fd, size_t most);
 // with O_NOFOLLOW and O_NONBLOCK, look what it is, and call ReadUpTo().
 std::optional<std::string> ReadFile(const std::string& path, size_t most = kNoLimit);
 
-// The target of a symbolic link as it stands there; "": it cannot be read, or is no link.
+// The target of a symbolic link as it stands there; empty if it cannot be read, or is no link.
 std::string ReadLink(const std::string& path);
 
 }  // namespace rollcall

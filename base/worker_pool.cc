@@ -57,7 +57,7 @@ void WorkerPool::Work() {
   }
 }
 
-// Waits for one. nullptr: the pool stops.
+// Waits for one. nullptr if the pool stops.
 std::shared_ptr<WorkerPool::Task> WorkerPool::NextReady() {
   while (!stopped_) {
     MakeDueTasksReady();

@@ -24,7 +24,7 @@ struct FlagHelp {
   bool positional = false;
   bool reaches_daemon = false;  // of the group that --help prints last
   bool is_path = false;
-  // What of the daemon its values name: "jobs", "incidents", "silences"; "": nothing.
+  // What of the daemon its values name: "jobs", "incidents", "silences", or empty.
   std::string things;
 };
 

@@ -2,7 +2,7 @@
 // rollcall diagnose: finds out what is wrong with jobs that hang now and that nobody prepared. It
 // looks at their processes on this host three times, from outside, and applies the daemon's rules.
 //
-// Exit codes: 0: nothing stands still. 3: a job hangs. 2: unknown, or bad usage.
+// Exit codes: 0 if nothing stands still, 3 if a job hangs, 2 if it is unknown, or bad usage.
 #include <pwd.h>
 #include <unistd.h>
 
@@ -84,7 +84,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tenant", flags->by_daemon.tenant, "--daemon: only the job of this tenant");
 }
 
-// nullopt: no such user.
+// nullopt if there is no such user.
 std::optional<uid_t> FindUser(const std::string& name) {
   uid_t number = 0;
   if (absl::SimpleAtoi(name, &number)) return number;
@@ -289,7 +289,7 @@ std::string AsTyped(const std::vector<std::string>& arguments) {
   return text;
 }
 
-// What makes no sense for other hosts; "": nothing.
+// What makes no sense for other hosts, or empty.
 std::string WrongElsewhere(const Flags& flags, const LookOptions& options) {
   if (!flags.elsewhere.is_elsewhere()) return "";
   if (!options.pids.empty())
@@ -298,7 +298,7 @@ std::string WrongElsewhere(const Flags& flags, const LookOptions& options) {
   return "";
 }
 
-// What makes no sense with --daemon; "": nothing.
+// What makes no sense with --daemon, or empty.
 std::string WrongByDaemon(const Flags& flags) {
   if (!flags.by_daemon.is_typed) {
     return flags.by_daemon.tenant.empty() ? "" : "--tenant is for --daemon=HOST:PORT";

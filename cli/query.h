@@ -67,7 +67,7 @@ void AddQueryFlags(CLI::App* app, QueryFlags* flags, Formats formats = Formats::
 
 // The choice of a job and of one of its attempts.
 struct JobFlags {
-  std::string tenant;  // "": any
+  std::string tenant;  // empty means any
   int32_t attempt = kNewest;
 
   static constexpr int32_t kNewest = -1;

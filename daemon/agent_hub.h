@@ -37,7 +37,7 @@ class AgentHub : public AgentSink {
     JobStore* store;
     IncidentBook* incidents;
     JobRunners* runners;
-    Fleet* fleet;  // nullptr: there is none
+    Fleet* fleet;  // nullptr if there is none
     Timeline* timeline;
     DaemonCounters* counters;
   };

@@ -29,7 +29,7 @@ struct DaemonFlags {
   std::string http_token_file;
   std::string history;
   std::string store, daemon_name;
-  std::string import_history;  // a file; "": none
+  std::string import_history;  // a file, or empty
   int history_days = 180;
   int history_mib = 1024;
   int report_days = 180;

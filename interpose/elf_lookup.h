@@ -9,7 +9,7 @@ namespace rollcall {
 
 struct ElfObject {
   void* address;    // of the function, or of its resolver (STT_GNU_IFUNC)
-  char name[4096];  // the loader's name of the object; "": the program, or too long a name
+  char name[4096];  // the loader's name of the object; empty means the program, or too long a name
 };
 
 // Finds an object other than this library that defines the function `symbol`, after skipping `skip`

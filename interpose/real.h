@@ -34,12 +34,12 @@ enum class Fn : int {
 
 extern std::atomic<void*> real_functions[static_cast<int>(Fn::kCount)];
 
-// Looks the function up, and keeps its address if KeepLoaded() allows. nullptr: no loaded or
+// Looks the function up, and keeps its address if KeepLoaded() allows. nullptr if no loaded or
 // loadable library has the function. Keeps errno. Any thread may call it.
 void* FindReal(Fn fn);
 
 // The real function or variable `symbol`, which is not in calls.def (ncclCommCount). Its object
-// stays loaded. nullptr: no object has it, or the loader cannot keep the object.
+// stays loaded. nullptr if no object has it, or the loader cannot keep the object.
 void* FindRealByName(const char* symbol);
 
 inline void* Real(Fn fn) {
@@ -62,7 +62,7 @@ DlsymFn RealDlsym();
 inline constexpr size_t kLongestSymbol = 256;
 void RealName(const char* symbol, char (&out)[kLongestSymbol]);
 
-// The exported wrapper of `name`, and in `*fn` its number. nullptr: calls.def has no such name.
+// The exported wrapper of `name`, and in `*fn` its number. nullptr if calls.def has no such name.
 void* FindWrapper(const char* name, Fn* fn);
 
 }  // namespace rollcall

@@ -19,7 +19,7 @@
 namespace rollcall {
 
 struct Recorder {
-  std::atomic<segment::SegmentHeader*> header{nullptr};  // null: not recording
+  std::atomic<segment::SegmentHeader*> header{nullptr};  // null if not recording
   // As `header`, for code that is inside a call: stays set, and writable, after recording ends.
   std::atomic<segment::SegmentHeader*> mapping{nullptr};
   segment::BlockedEntry* blocked = nullptr;

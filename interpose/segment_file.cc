@@ -44,10 +44,10 @@ char segment_folder[PATH_MAX - 64];  // room for the file's name
 uint64_t segment_inode;
 std::atomic<size_t> reserved_end{0};  // bytes that the file reserved
 std::atomic<uint64_t> free_mib{0};    // when last measured
-// The address of the mapping, during and after the making; nullptr: none. The first page of the
-// file is mapped there alone: it keeps the file open, and so the lock, also after the segment's
-// mapping behind it has been replaced. Set before anything is mapped there, so that a forked child
-// always finds it.
+// The address of the mapping, during and after the making, or nullptr. The first page of the file
+// is mapped there alone: it keeps the file open, and so the lock, also after the segment's mapping
+// behind it has been replaced. Set before anything is mapped there, so that a forked child always
+// finds it.
 std::atomic<char*> region{nullptr};
 // Which pages of the segment are mapped, in units of the smallest page. The rest of the region
 // cannot be read: the file has no such pages.
@@ -365,7 +365,7 @@ void CloseInherited() {
   }
 }
 
-// Opens the segment's file, if it still has its name; -1: it does not.
+// Opens the segment's file, if it still has its name; -1 if it does not.
 int OpenAgain() {
   const int fd = Open(segment_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;

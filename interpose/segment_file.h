@@ -13,9 +13,9 @@
 namespace rollcall {
 
 struct SegmentFile {
-  void* memory = nullptr;      // the segment's place; nullptr: no segment (reported)
+  void* memory = nullptr;      // the segment's place; nullptr if there is no segment (reported)
   bool life_lock = false;      // held until the process ends
-  uint64_t pid_namespace = 0;  // inode; 0: unknown
+  uint64_t pid_namespace = 0;  // inode; 0 if unknown
 };
 
 // Makes the file, with room for the header, and maps what it has, in the folder ROLLCALL_DIR or
@@ -35,7 +35,7 @@ struct SegmentPart {
   RoomFor use;
 };
 
-// Reserves and maps the first of these parts that there is room for. Returns its index; -1: none
+// Reserves and maps the first of these parts that there is room for. Returns its index; -1 if none
 // fits.
 int ReserveFirstFit(const SegmentPart* parts, int count);
 

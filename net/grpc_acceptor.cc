@@ -34,7 +34,7 @@ constexpr int64_t kStarvedAfterNs = 5 * kSecond;
 constexpr unsigned kUnconfirmedMs = 60'000;
 constexpr int kMostAtOnce = 256;  // connections, before others have their turn
 
-// 0: it is not open.
+// 0 if it is not open.
 uint64_t InodeOf(int fd) {
   struct stat file = {};
   return fstat(fd, &file) == 0 && S_ISSOCK(file.st_mode) ? file.st_ino : 0;

@@ -61,7 +61,7 @@ class GrpcAcceptor {
   // The daemon knows the caller at this peer, as Presented names it. Any thread.
   void Admit(const std::string& peer);
   // The address of this host at which the connection of a peer on loopback arrived, in the form of
-  // Presented; "": unknown. Any thread.
+  // Presented; empty if unknown. Any thread.
   std::string LocalAddressOf(const std::string& peer) const;
   // Whether clients have waited for a descriptor for some seconds. Any thread.
   bool IsStarved() const { return is_starved_; }

@@ -113,7 +113,7 @@ class PlaintextGuards {
     count_.store(guards_.size());
   }
 
-  // nullptr: nobody watches this descriptor.
+  // nullptr if nothing watches this descriptor.
   std::shared_ptr<GuardedConnection> Find(int fd) {
     if (count_.load() == 0) return nullptr;
     const MutexLock lock(mutex_);

@@ -31,7 +31,7 @@ class HttpFront {
   // The thread of event streams calls it.
   using Version = HttpVersion;
 
-  // Why the daemon is not healthy, for /healthz; "": it is. Must not block.
+  // Why the daemon is not healthy, for /healthz; empty if it is. Must not block.
   using Problem = std::function<std::string()>;
 
   // `listener` is a listening socket. Takes ownership. `tls` gives the context of each new

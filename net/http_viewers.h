@@ -54,7 +54,7 @@ class HttpViewers {
   struct Watched {
     Viewer viewer;
     uint64_t version = 0;
-    int64_t sent_ns = 0;    // time of the last event; 0: none yet
+    int64_t sent_ns = 0;    // time of the last event; 0 if there is none yet
     bool has_place = true;  // false: it goes with the next event
   };
   using Places = Shares<uint64_t>;

@@ -35,7 +35,7 @@ class ListenSockets {
 
   // The caller owns them from now on.
   std::vector<UniqueFd> Release();
-  int port() const { return port_; }  // 0: it has none
+  int port() const { return port_; }  // 0 if there is none
 
  private:
   absl::Status OpenUnix(const std::string& path);
@@ -46,7 +46,7 @@ class ListenSockets {
 
   std::vector<UniqueFd> fds_;
   int port_ = 0;
-  std::string path_;  // of the unix socket; "": none
+  std::string path_;  // of the unix socket, or empty
   dev_t device_ = 0;  // of the file at this path
   ino_t inode_ = 0;
 };

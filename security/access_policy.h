@@ -33,7 +33,7 @@ struct AccessOptions {
   bool is_insecure = false;           // a caller without credentials may do everything
   uid_t owner = 0;                    // the daemon's user
   NameRules names;                    // of certificates
-  const TokenFile* tokens = nullptr;  // outlives the policy; nullptr: none
+  const TokenFile* tokens = nullptr;  // outlives the policy, or nullptr
   // Verifies a JWT. Empty: none is accepted.
   std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
   // Empty: nothing is revoked.

@@ -36,7 +36,7 @@ struct Grant {
 // it stands for one or more characters of one part. An error says what is wrong and shows the form.
 absl::StatusOr<Grant> ParseGrant(absl::string_view text);
 
-// The first of `grants` whose pattern fits one of `subjects`; nullptr: none. Two grants are never
+// The first of `grants` whose pattern fits one of `subjects`, or nullptr. Two grants are never
 // added up: the role of one with the tenants of the other would be more than either gives.
 const Grant* FindGrant(const std::vector<Grant>& grants, const std::vector<Subject>& subjects);
 

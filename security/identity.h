@@ -32,7 +32,7 @@ struct Identity {
   // Names of hosts, or DNS wildcards such as "*.nodes.example", or "*".
   std::vector<std::string> hosts;
   std::vector<std::string> tenants;  // or "*"
-  int64_t expires_s = 0;             // Unix time; 0: never
+  int64_t expires_s = 0;             // Unix time; 0 if never
   // Identifies what the caller presented: the same after a reload as long as it is valid.
   // "token SHA256", "certificate PEM", "" for what cannot be revoked.
   std::string credential;

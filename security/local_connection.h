@@ -16,8 +16,8 @@ namespace rollcall {
 // The user whose daemon a client trusts without TLS.
 class DaemonUser {
  public:
-  // "": this process's user and root. "any": everybody. Else the name or number of one user; a
-  // malformed one is an error that names the flag.
+  // Empty means this process's user and root. "any" means every user. Else the name or number of
+  // one user; a malformed one is an error that names the flag.
   static absl::StatusOr<DaemonUser> Parse(const std::string& flag);
 
   bool is_anybody() const { return is_anybody_; }

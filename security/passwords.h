@@ -33,7 +33,7 @@ class Passwords {
   bool IsRemembered(const std::string& user, const std::string& password,
                     const std::string& network) const;
   bool Check(const std::string& user, const std::string& password, const std::string& network);
-  // Changes when the user's hash changes. "": there is no such user.
+  // Changes when the user's hash changes. Empty if there is no such user.
   std::string CredentialOf(const std::string& user) const;
 
  private:

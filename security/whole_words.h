@@ -58,8 +58,8 @@ inline std::string WithoutCutBeginning(const std::string& text, size_t size) {
   return end != std::string::npos ? kCut + text.substr(end) : kCut + NumberOf(text);
 }
 
-// How many bytes the line takes that ends the text of an exception: " at train.py:57". 0: there is
-// none.
+// How many bytes the line takes that ends the text of an exception: " at train.py:57". 0 if there
+// is none.
 inline size_t LengthOfSite(absl::string_view text) {
   const size_t at = text.rfind(" at ");
   const size_t colon = text.rfind(".py:");

@@ -72,7 +72,7 @@ std::string ExplainRefused(const Setting& setting, const CLI::Option& flag,
   return absl::StartsWith(text, dashes) ? text.substr(2) : absl::StrCat(setting.name, ": ", text);
 }
 
-// What is wrong; "": nothing.
+// What is wrong, or empty.
 std::string CheckShape(const Setting& setting, const CLI::Option& flag) {
   if (setting.is_list && !TakesMany(flag)) {
     return absl::StrCat(setting.name, " takes one value, and this is a list");

@@ -17,7 +17,7 @@ class App;
 namespace rollcall {
 
 struct ServiceFlags {
-  std::string config;          // a file, "none", or "": `default_config` if it exists
+  std::string config;          // a file, or "none"; empty means `default_config` if it exists
   bool check_config = false;   // say whether the flags are usable, and end
   std::string default_config;  // set by AddServiceFlags()
 };
@@ -28,7 +28,7 @@ inline constexpr int kWrongSettings = 2;
 // Adds --config and --check-config. `*flags` must outlive the parsing.
 void AddServiceFlags(CLI::App* app, const std::string& default_config, ServiceFlags* flags);
 
-// The file that counts; "": none.
+// The file that counts, or empty.
 std::string ConfigFile(const ServiceFlags& flags);
 
 // Gives `app`, which has parsed command line and environment, what `text` says about flags that

@@ -35,7 +35,7 @@ struct InjectionSettings {
 
 struct Injection {
   std::vector<std::string> containers;  // that get the library; empty: the pod stays as it is
-  std::string left_out;  // why containers, or the pod, stay as they are; "": none does
+  std::string left_out;  // why containers, or the pod, stay as they are; empty if none does
 };
 
 // What to do with this pod. `pod` comes from a stranger: it may be any JSON.

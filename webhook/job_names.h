@@ -13,7 +13,7 @@ namespace rollcall {
 struct PodMarks {
   std::map<std::string, std::string> labels, annotations;
 
-  // The label of this name, else the annotation; "": neither.
+  // The label of this name, else the annotation; empty if neither exists.
   std::string Find(const std::string& name) const;
 };
 
@@ -21,8 +21,8 @@ struct PodMarks {
 struct JobSource {
   const char* system;            // for people
   const char* name;              // the label or annotation with the job's name
-  const char* group;             // the label of the group, if each group is a job; "": none
-  const char* attempt;           // the label or annotation with the number of restarts; "": none
+  const char* group;             // the label of the group, if each group is a job, or empty
+  const char* attempt;           // the label or annotation with the number of restarts, or empty
   const char* attempt_variable;  // the environment variable that passes it on
 };
 
@@ -36,10 +36,10 @@ bool IsName(const std::string& text);
 
 // What the owners and labels of one pod say about its job.
 struct PodJob {
-  const JobSource* source = nullptr;  // nullptr: the pod is a job of its own
-  std::string name;                   // of the job; "": the pod's own
-  std::string group_label;            // "": the job has no groups
-  std::string attempt;                // decimal digits; "": unknown
+  const JobSource* source = nullptr;  // nullptr if the pod is a job of its own
+  std::string name;                   // of the job; empty means the pod's own
+  std::string group_label;            // empty if the job has no groups
+  std::string attempt;                // decimal digits; empty if unknown
   std::string attempt_variable;
 };
 PodJob FindPodJob(const PodMarks& marks);

@@ -26,7 +26,7 @@ class BlockedCalls {
 
   // By tid in its own pid namespace: the thread with this tid made no call before that time.
   std::map<uint32_t, int64_t> calls_from_ns_;
-  int64_t checked_ns_ = 0;  // when that was found; 0: never
+  int64_t checked_ns_ = 0;  // when that was found; 0 if never
   PollPaces paces_;
 };
 

@@ -23,10 +23,13 @@ namespace rollcall {
 class CollectedSegment {
  public:
   CollectedSegment() = default;  // the process has none
-  // `file`: its name in the folder; "": it is in another folder.
+  // `file`: its name in the folder; empty if it is in another folder.
   CollectedSegment(std::string file, std::shared_ptr<SegmentReader> reader, SegmentClaim claim);
 
-  const std::shared_ptr<SegmentReader>& reader() const { return reader_; }  // nullptr: none
+  const std::shared_ptr<SegmentReader>& reader() const {
+    return reader_;
+  }  // nullptr if there is
+     // none
   const std::string& file() const { return file_; }
   const SegmentClaim& claim() const { return claim_; }
   void SetFile(std::string file) { file_ = std::move(file); }
@@ -39,7 +42,7 @@ class CollectedSegment {
 
   bool IsFile(const SegmentReader& other) const;
 
-  // Whether the life lock shows that the process has ended, which /proc does not show. nullopt: a
+  // Whether the life lock shows that the process has ended, which /proc does not show. nullopt if a
   // look might block.
   std::optional<bool> ShowsEnd();
 

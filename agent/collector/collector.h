@@ -41,7 +41,8 @@ class Collector {
   // Sets the earliest start of any wait in the following ticks: see wait_floor.h.
   void SetWaitFloor(int64_t from_ns) { wait_floor_ns_ = from_ns; }
 
-  // Limits the records of a communicator in whole ticks to the newest; 0: all that its segment has.
+  // Limits the records of a communicator in whole ticks to the newest; 0 means all that its segment
+  // has.
   void SetWholeRecords(uint32_t most) { whole_records_ = most; }
 
   // Returns the warnings since the last call: unreadable files and omitted parts.

@@ -38,8 +38,9 @@ class HangMarks {
   void Set(const void* source, const v1::HostHangs& hangs, int64_t now_ns);
   void Drop(const void* source);  // the stream is over
 
-  // The step that is due; nullopt: none now. Call it every second, and Done() after each step: the
-  // system may have taken it even if the answer was lost, so until Done() it counts as taken.
+  // The step that is due; nullopt if there is none now. Call it every second, and Done() after each
+  // step: the system may have taken it even if the answer was lost, so until Done() it counts as
+  // taken.
   std::optional<Step> Next(int64_t now_ns);
   void Done(const Step& step, bool is_taken, int64_t now_ns);
 

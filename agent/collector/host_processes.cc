@@ -163,7 +163,7 @@ void HostProcesses::SettleNewFiles(int64_t now_ns) {
 }
 
 // When a process of `rollcall run` has loaded the library last: the library sets this file's time.
-// A rank may end before the next usual scan. 0: never.
+// A rank may end before the next usual scan. 0 if never.
 int64_t HostProcesses::ReadLoadedTime() const {
   if (options_.discover_directory.empty()) return 0;
   return folder_.ReadTime(options_.discover_directory + "/loaded").value_or(scanned_loaded_ns_);

@@ -34,7 +34,7 @@ struct CollectedProcess {
   ReportedIdentity identity;
   CollectedSegment segment;
   ProcessUpdates updates;
-  // By CollectorOptions::takes in the last tick; nullopt: not asked so far.
+  // By CollectorOptions::takes in the last tick; nullopt if not asked so far.
   std::optional<uint64_t> turn;
 };
 
@@ -54,7 +54,7 @@ class HostProcesses {
 
   std::map<ProcessId, CollectedProcess>& all() { return processes_; }
   ProcessReads ReadsOf(int64_t now_ns, const CollectedProcess& process) const;
-  const HostClock* clock() const { return clock_.get(); }  // nullptr: offline
+  const HostClock* clock() const { return clock_.get(); }  // nullptr if offline
 
   size_t CountLeftOut() const;  // segments without room
   bool IsBehind() const { return folder_.IsBehind(); }
@@ -80,7 +80,7 @@ class HostProcesses {
 
   const CollectorOptions& options_;
   FaultLog* const faults_;
-  const std::shared_ptr<SpareThreads> threads_;  // nullptr: offline, like the next three
+  const std::shared_ptr<SpareThreads> threads_;  // nullptr if offline, like the next three
   const std::unique_ptr<HostClock> clock_;
   const std::unique_ptr<ProcessWatch> watch_;
   const std::unique_ptr<HostScan> scan_;

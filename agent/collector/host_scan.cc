@@ -47,14 +47,14 @@ std::string ParentFolder(const std::string& path) { return path.substr(0, path.r
 // The result of reading one process. A spare thread fills it and may block forever.
 struct ProcessView {
   std::optional<DiscoveredProcess> launched;
-  std::shared_ptr<const UnrecordedRank> unrecorded;  // nullptr: it is none
+  std::shared_ptr<const UnrecordedRank> unrecorded;  // nullptr if it is not one
   bool preloaded = false;
   std::optional<ProcMap> segment;
   pid_t own_pid = 0;
   uint64_t pid_namespace = 0;
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
-  std::string run_folder;  // of the `rollcall run` that serves it; "": none
+  std::string run_folder;  // of the `rollcall run` that serves it, or empty
   std::string error;       // the reason why the segment could not be opened
   bool too_late = false;   // its maps take longer to read than anybody waits
 };

@@ -57,7 +57,7 @@ std::string Value(absl::string_view environ, absl::string_view name) {
   return CutText(CleanText(std::string(FindInEnviron(environ, name))), kLongestMark);
 }
 
-// "": the variable says nothing. torchrun sets "none" for every job without a rendezvous id.
+// Empty if the variable says nothing. torchrun sets "none" for every job without a rendezvous id.
 std::string MarkValue(absl::string_view environ, const MarkVariable& mark) {
   const std::string value = Value(environ, mark.variable);
   if (value == "none") return "";

@@ -21,11 +21,11 @@ struct Mark {
 // addresses that mean another machine on each host.
 std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host);
 
-// How many ranks of its job the launcher has started on this host, as the environment says; 0: it
+// How many ranks of its job the launcher has started on this host, as the environment says; 0 if it
 // does not.
 int32_t LocalWorldSize(absl::string_view environ);
 
-// "nccl" for "/usr/lib/libnccl.so.2"; "": none that matters.
+// "nccl" for "/usr/lib/libnccl.so.2"; empty if no library matters.
 absl::string_view LibraryOf(absl::string_view path);
 
 // Whether ranks talk by threads of this name: those of NCCL, gloo and their process groups.

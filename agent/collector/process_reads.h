@@ -29,7 +29,7 @@ struct SeenProcess {
 
   bool ended = false;
   int64_t ended_ns = 0;
-  int64_t alive_ns = 0;  // the last look that saw it alive; 0: none
+  int64_t alive_ns = 0;  // the last look that saw it alive, or 0
   std::optional<int> exit_code, exit_signal;
 
   // Ends as `known`, the same process, has ended.
@@ -66,7 +66,7 @@ class ProcessReads {
   }
 
   // What `read` returns, given the root of /proc and the pid; it must own all else that it uses.
-  // nullopt: it takes too long, or an earlier read of this process in /proc still runs.
+  // nullopt if it takes too long, or an earlier read of this process in /proc still runs.
   template <typename Read>
   auto Get(Read read) const {
     return GetAs(absl::StrCat("process ", process_.id.pid), std::move(read));

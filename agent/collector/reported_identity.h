@@ -46,7 +46,7 @@ class ReportedIdentity {
   // PayerOfReads(), of a process that lived when it was found.
   int64_t payer_ = SpareThreads::kNobody;
   int tries_ = 0;         // reads of its launch facts that have failed
-  int64_t again_ns_ = 0;  // time of the next one; 0: no more
+  int64_t again_ns_ = 0;  // time of the next one; 0 if there is no next one
   bool has_changed_ = true;
 };
 

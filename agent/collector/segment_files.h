@@ -65,7 +65,8 @@ class SegmentFiles {
   bool Delete(const std::string& name, const std::shared_ptr<SegmentReader>& reader,
               const SegmentClaim& claim, uint64_t own_namespace);
 
-  // When the file was changed last; 0: it is not there. nullopt: the file system does not answer.
+  // When the file was changed last; 0 if it is not there. nullopt if the file system does not
+  // answer.
   std::optional<int64_t> ReadTime(const std::string& path) const;
 
   // Whether the last Look() has missed something, because a read took too long, or the process of
@@ -88,9 +89,10 @@ class SegmentFiles {
   const Options options_;
   const std::shared_ptr<SpareThreads> threads_;
   FaultLog* const faults_;
-  std::unique_ptr<FolderWatch> watch_;                         // nullptr: none is open
+  std::unique_ptr<FolderWatch> watch_;                         // nullptr if none is open
   int64_t listed_ns_ = 0;                                      // time of the last list
-  int64_t stuck_since_ns_ = 0;                                 // 0: the last list came back in time
+  int64_t stuck_since_ns_ = 0;                                 // 0 if the last list came back in
+                                                               // time
   std::map<std::string, std::weak_ptr<SegmentReader>> known_;  // expired: the process is forgotten
   std::map<std::string, NewSegment> waiting_;
   std::map<std::string, OpenAttempt> unreadable_;

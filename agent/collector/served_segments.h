@@ -19,7 +19,7 @@ namespace rollcall {
 
 // The segment of a process that the collector serves.
 struct ServedSegment {
-  std::shared_ptr<SegmentReader> reader;  // nullptr: it has none, or is not served
+  std::shared_ptr<SegmentReader> reader;  // nullptr if it has none, or is not served
   int64_t ahead_ns = 0;                   // of its CLOCK_MONOTONIC over the agent's
 };
 

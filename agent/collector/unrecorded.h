@@ -34,7 +34,7 @@ struct UnrecordedRank {
 inline constexpr size_t kMostUnrecorded = 1024;
 inline constexpr size_t kMostUnrecordedOfUser = 256;
 
-// nullopt: the environment gives the process no rank of several, it has inherited the library, or
+// nullopt if the environment gives the process no rank of several, it has inherited the library, or
 // it is a helper of its language's runtime. Reads the arguments and how the process was started,
 // which may block: see spare_threads.h. Sets neither ppid, name, is_main nor payer.
 std::optional<UnrecordedRank> DescribeUnrecorded(absl::string_view environ, const ProcStat& stat,

@@ -16,11 +16,11 @@ namespace rollcall {
 
 struct Fact {
   HostFactKind kind = HostFactKind::kUnknown;
-  std::string subject;  // "mlx5_2 port 1"; "": the host
+  std::string subject;  // "mlx5_2 port 1"; empty means the host
   int64_t value = 0;
   std::string text;
-  int64_t age_ns = 0;  // 0: it holds now
-  int32_t pid = 0;     // 0: of no process
+  int64_t age_ns = 0;  // 0 means it holds now
+  int32_t pid = 0;     // 0 if it belongs to no process
 };
 
 enum class ProbeOutcome : uint8_t {

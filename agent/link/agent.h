@@ -47,24 +47,25 @@ class DaemonStream;
 
 struct AgentOptions {
   CollectorOptions collector;
-  std::string host;               // name of this host in verdicts; "": the system's host name
+  std::string host;               // name of this host in verdicts; empty means the system's host
+                                  // name
   int64_t tick_ns = 100'000'000;  // from one tick to the next, unless the daemon asks for fewer
   // Says why a stream failed, for the log; may take seconds. Empty: the stream's own message.
   std::function<std::string(const grpc::Status&)> explain;
   // Whether the daemon of a stream may still be believed, asked every ten seconds. Empty: always.
   std::function<bool(const grpc::ClientContext&)> still_trusts;
-  // Processes whose stacks the agent takes for the daemon; 0: no limit.
+  // Processes whose stacks the agent takes for the daemon; 0 means no limit.
   int64_t max_stacks_per_minute = 600;
   bool stacks_on = true;     // false: the agent takes no stacks at all
   bool answers_quit = true;  // SIGQUIT of the processes; false: another agent of this process does
   HostFactsOptions host_facts;
-  // Of several agents in one process: what they share. nullptr: the agent is alone, and has one
+  // Of several agents in one process: what they share. nullptr if the agent is alone, and has one
   // daemon for all jobs.
   std::shared_ptr<StackAllowance> stack_allowance;
   std::shared_ptr<StackNamer> stack_namer;
   std::shared_ptr<SampleEffects> sample_effects;
   std::shared_ptr<StreamWatcher> watcher;
-  // Learns which hangs the daemon blames this host for. nullptr: the daemon is not asked.
+  // Learns which hangs the daemon blames this host for. nullptr means the daemon is not asked.
   std::shared_ptr<HostHangsSink> host_hangs;
 };
 
@@ -123,7 +124,7 @@ class Agent {
   PauseWatch pauses_;
   StreamCutter cutter_;
 
-  std::atomic<int64_t> collects_since_ns_{0};  // 0: it does not collect now
+  std::atomic<int64_t> collects_since_ns_{0};  // 0 if it does not collect now
   std::atomic<bool> is_connected_{false};      // the daemon has welcomed the newest stream
   uint64_t dropped_ticks_ = 0;                 // used by the uplink thread only
   std::thread uplink_;

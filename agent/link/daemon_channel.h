@@ -31,8 +31,8 @@ struct DaemonAddress {
   std::string address = "127.0.0.1:7655";
   // Files; without `tls_ca` there is no TLS. `tls_ca` may be kSystemAuthorities.
   std::string tls_ca, tls_cert, tls_key;
-  std::string tls_crl;          // of the authorities in `tls_ca`; "": none
-  std::string tls_server_name;  // "": the host in `address`
+  std::string tls_crl;          // of the authorities in `tls_ca`, or empty
+  std::string tls_server_name;  // empty means the host in `address`
   std::string token_file;
   std::string user;  // --daemon-user
 };
@@ -57,8 +57,8 @@ class DaemonChannels {
   // Reads the files. An error says which flag is wrong, and what to type.
   static absl::StatusOr<std::shared_ptr<DaemonChannels>> Open(DaemonAddress daemon);
   // To the one daemon at this address, by the same files. Its certificate must hold `server_name`;
-  // "": that of --tls-server-name, or else the host of the address. The address may be wrong: then
-  // all calls fail and say so.
+  // empty means that of --tls-server-name, or else the host of the address. The address may be
+  // wrong: then all calls fail and say so.
   std::shared_ptr<DaemonChannels> For(std::string address, const std::string& server_name) const;
 
   // A new channel, with the files as they are now; with the last good ones if they are unusable. If
@@ -96,7 +96,7 @@ class DaemonChannels {
  private:
   // Shared by the channels to several daemons.
   struct Tls {
-    std::shared_ptr<TlsFiles> files;  // nullptr: none
+    std::shared_ptr<TlsFiles> files;  // nullptr if there is none
     Mutex mutex;                      // for TlsFiles::Poll()
   };
 
@@ -112,7 +112,7 @@ class DaemonChannels {
   const DaemonAddress daemon_;
   const std::vector<std::string> addresses_;  // of `daemon_`
   const std::shared_ptr<Tls> tls_;
-  std::atomic<int64_t> local_patience_ns_{0};  // 0: the usual one
+  std::atomic<int64_t> local_patience_ns_{0};  // 0 means the usual one
   mutable Mutex mutex_;
   absl::Status last_ ABSL_GUARDED_BY(mutex_);  // of the last Connect()
   // Indexes of `addresses_`: for the next Connect(), of the last one.

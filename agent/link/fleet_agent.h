@@ -70,7 +70,7 @@ class FleetAgent {
   class Watcher;
   struct Uplink {
     std::unique_ptr<Agent> agent;
-    int64_t unneeded_since_ns = 0;  // 0: it is needed
+    int64_t unneeded_since_ns = 0;  // 0 if it is needed
   };
   // The result of the newest look for the daemons to begin with.
   struct Found {

@@ -29,10 +29,10 @@ namespace rollcall {
 struct HostFactsOptions {
   std::string proc_root = "/proc";
   bool is_on = true;
-  int64_t max_per_minute = 6;  // looks at the host; 0: no limit
+  int64_t max_per_minute = 6;  // looks at the host; 0 means no limit
   GatherOptions gather;
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
-  // Counts max_per_minute. Shared with other services of this agent; nullptr: its own.
+  // Counts max_per_minute. Shared with other services of this agent; nullptr means its own.
   std::shared_ptr<StackAllowance> allowance;
 };
 

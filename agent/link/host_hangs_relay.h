@@ -18,7 +18,7 @@ namespace rollcall {
 
 class HostHangsRelay {
  public:
-  // `sink`: nullptr: nobody wants to know. `served` outlives this object.
+  // `sink`: nullptr if no caller wants to know. `served` outlives this object.
   HostHangsRelay(std::shared_ptr<HostHangsSink> sink, const ServedSegments* served);
 
   // As the daemon says now. For the reader of the stream.

@@ -42,7 +42,7 @@ class JobOwners {
   void Welcomed(const std::string& stream, const std::string& address,
                 const std::vector<std::string>& daemons, bool stays, int64_t now_ns);
   void SetDaemons(const std::vector<std::string>& daemons);
-  // `daemon`: the owner; "": the daemon of the stream. Only for jobs that are on this host.
+  // `daemon`: the owner; empty means the daemon of the stream. Only for jobs that are on this host.
   void Told(const std::string& stream, const std::string& tenant, const std::string& job,
             const std::string& daemon);
   void Broken(const std::string& stream, int64_t now_ns);
@@ -53,10 +53,9 @@ class JobOwners {
   // From now on only jobs are new: for the last ticks.
   void Freeze();
 
-  // What follows.
-  // 0: the stream does not have the processes of the job, which is on this host. Else it has them,
-  // and must report them anew if the number is not that of the last time: the job was another
-  // stream's meanwhile. Job "": the process names none.
+  // What follows. 0 if the stream does not have the processes of the job, which is on this host.
+  // Else it has them, and must report them anew if the number is not that of the last time: the job
+  // was another stream's meanwhile. The job is empty if the process names none.
   uint64_t Takes(const std::string& stream, const std::string& tenant, const std::string& job,
                  int64_t now_ns);
   std::string Owner(const std::string& tenant, const std::string& job) const;
@@ -77,7 +76,7 @@ class JobOwners {
   using Key = std::pair<std::string, std::string>;  // tenant and job
   struct Job {
     int64_t seen_ns = 0;
-    std::string told;     // the owner; "": no daemon has said
+    std::string told;     // the owner; empty if no daemon has said
     std::string told_by;  // stream
     std::string owner;    // by all that is known
     uint64_t turn = 0;    // ascends when the owner changes

@@ -86,7 +86,7 @@ v1::ProcessStack StackService::Tools::Take(ProcessId process, const TakeLimits& 
   return stack;
 }
 
-// Why the agent takes no stacks of the process; "": it does.
+// Why the agent takes no stacks of the process; empty if it does.
 std::string StackService::WhyNot(ProcessId process) {
   if (!is_reported_(process)) {
     return "the agent of this host does not watch this process: no stacks taken";

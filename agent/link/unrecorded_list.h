@@ -28,7 +28,7 @@ class UnrecordedList {
     constexpr int64_t kListEvery = 10 * kSecond;
     return listed_ns_ == 0 || now_ns - listed_ns_ >= kListEvery;
   }
-  // What the stream must have: nullopt: it has this list.
+  // What the stream must have: nullopt if it has this list.
   std::optional<v1::AgentMessage> Update(int64_t now_ns, v1::UnrecordedProcesses list)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     listed_ns_ = now_ns;
@@ -67,7 +67,7 @@ class UnrecordedList {
   }
 
  private:
-  int64_t listed_ns_ = 0;  // 0: never on this stream
+  int64_t listed_ns_ = 0;  // 0 if never on this stream
   std::string text_;       // the list as the stream has it
   mutable Mutex mutex_;
   std::set<ProcessId> processes_ ABSL_GUARDED_BY(mutex_);

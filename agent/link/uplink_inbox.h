@@ -28,7 +28,7 @@ class UplinkInbox {
     changed_.NotifyAll();
     return true;
   }
-  // nullopt: the deadline has passed, a tick is wanted now, the agent stops, or `is_over`.
+  // nullopt if the deadline has passed, a tick is wanted now, the agent stops, or `is_over`.
   std::optional<v1::AgentMessage> Take(std::chrono::steady_clock::time_point deadline,
                                        const std::function<bool()>& is_over)
       ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -26,10 +26,11 @@ struct Received {
 };
 
 struct OtherEnd {
-  // "pipe", "socket", "process" (for its end); "": it waits for none, or none is known
+  // "pipe", "socket", "process" (for its end); empty if it waits for none, or none is known
   std::string kind;
   std::vector<pid_t> pids;         // at most kMostOtherEnds, ascending
-  std::vector<std::string> names;  // of these, in their order; "": it has ended, or ended meanwhile
+  std::vector<std::string> names;  // of these, in their order; empty if it has ended, or ended
+                                   // meanwhile
   std::vector<pid_t> called;       // those of these that have accepted its connections, ascending
   bool listens = false;            // also at a TCP port without a connection
   std::vector<Received> received;  // at most kMostReceived

@@ -25,7 +25,7 @@ struct SystemCall {
   std::array<uint64_t, 6> arguments = {};
 };
 
-// The text of that file. nullopt: the thread runs, or is in no call. Pure.
+// The text of that file. nullopt if the thread runs, or is in no call. Pure.
 std::optional<SystemCall> ParseSystemCall(const std::string& text);
 
 // That of a thread.

@@ -12,8 +12,8 @@
 
 namespace rollcall {
 
-// The group of the freezer of version 1 in a /proc/PID/cgroup: "/job_7". "": there is none, or it
-// cannot be frozen (the topmost one), or it lies outside what this program sees.
+// The group of the freezer of version 1 in a /proc/PID/cgroup: "/job_7". Empty if there is none, or
+// it cannot be frozen (the topmost one), or it lies outside what this program sees.
 std::string FreezerGroup(absl::string_view cgroup_file);
 
 // False: it is not frozen, or not by version 1, or the kernel does not show it. `freezer`: where

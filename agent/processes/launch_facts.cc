@@ -77,14 +77,14 @@ bool IsLoopback(absl::string_view address) {
          absl::StartsWith(address, "127.");
 }
 
-// The inode of the network namespace of the process; "": not known.
+// The inode of the network namespace of the process; empty if unknown.
 std::string ReadNetwork(const std::string& proc_root, pid_t pid) {
   struct stat about;
   const std::string path = ProcPath(proc_root, pid, "ns/net");
   return stat(path.c_str(), &about) == 0 ? absl::StrCat("-", about.st_ino) : "";
 }
 
-// The user id of the process; "": not known.
+// The user id of the process; empty if unknown.
 std::string ReadUser(const std::string& proc_root, pid_t pid) {
   const auto status = ReadProcFile(ProcPath(proc_root, pid, "status"));
   if (!status.ok()) return "";

@@ -17,7 +17,7 @@ struct ProcMap {
   uint64_t end = 0;     // one past the last byte
   uint64_t offset = 0;  // in the file, of `start`
   uint64_t device = 0;  // of the file, as for stat() (except on btrfs)
-  uint64_t inode = 0;   // 0: no file
+  uint64_t inode = 0;   // 0 if there is no file
   bool readable = false;
   bool writable = false;
   bool executable = false;

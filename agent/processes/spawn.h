@@ -16,9 +16,9 @@
 namespace rollcall {
 
 struct ChildFiles {
-  int input = -1;   // -1: nothing to read
-  int output = -1;  // -1: what it writes is lost
-  int extra = -1;   // descriptor 3; -1: none
+  int input = -1;   // -1 if there is nothing to read
+  int output = -1;  // -1 means what it writes is lost
+  int extra = -1;   // descriptor 3, or -1
 };
 
 // `path`: of the program. Returns 0 or an errno within two seconds: ETIMEDOUT if the program lies
@@ -40,7 +40,7 @@ bool CollectChild(pid_t pid);
 // Whether this process started it so, and its end is not yet known: it does not belong to a job.
 bool IsApart(pid_t pid);
 
-// The folder of the running program; "": not known.
+// The folder of the running program; empty if unknown.
 std::string OwnProgramFolder();
 
 }  // namespace rollcall

@@ -61,7 +61,7 @@ class PythonObjects {
   // Reads what names a code object and its lines. False: it is not one, or its name is unreadable.
   bool ReadCodeNames(uint64_t address, PythonCode* code);
   // Reads a string as UTF-8, at most its first `most` characters, which are up to four bytes each.
-  // `is_cut`: whether it has more; nullptr: nobody asks.
+  // `is_cut`: whether it has more; nullptr if the caller does not ask.
   bool ReadString(uint64_t address, size_t most, std::string* text, bool* is_cut = nullptr);
   bool ReadBytes(uint64_t address, size_t most, std::string* bytes);
 

@@ -12,7 +12,7 @@
 
 namespace rollcall {
 
-// Returns for each name how far behind `first.start` it is; 0: not found. `first`: the mapping of
+// Returns for each name how far behind `first.start` it is; 0 if not found. `first`: the mapping of
 // the file's beginning. Reads a bounded number of bytes, whatever the tables say.
 std::vector<uint64_t> FindSymbolsInMemory(const ProcMap& first,
                                           const std::vector<std::string>& names,

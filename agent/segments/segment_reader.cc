@@ -226,7 +226,7 @@ void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
   }
 }
 
-// Capacity of the communicator's ring, in records; 0: the entry has an invalid capacity.
+// Capacity of the communicator's ring, in records; 0 if the entry has an invalid capacity.
 uint64_t RingCapacity(const CommEntry& entry) {
   const uint64_t capacity = Get(entry.ring_capacity);
   if (capacity == 0) return segment::kRingCapacity;

@@ -42,7 +42,7 @@ bool HasFilling(const uint8_t* code, size_t size);
 
 // Searches backwards for the first instruction of a function that sets up a frame pointer. `code`
 // ends at the address `end`, which is in the function. Returns the number of bytes from the first
-// instruction to `end`; 0: not found.
+// instruction to `end`; 0 if not found.
 size_t BytesSincePrologue(const uint8_t* code, size_t size, uint64_t end);
 
 }  // namespace rollcall

@@ -28,7 +28,7 @@ class SearchedMemory {
 // The function whose caller is wanted.
 struct SearchedFunction {
   uint64_t address = 0;        // of an instruction in it
-  uint64_t start = 0;          // its first instruction; 0: not known, the search looks for it
+  uint64_t start = 0;          // its first instruction; 0 if unknown: the search looks for it
   uint64_t stack_pointer = 0;  // the search begins here
 };
 
@@ -55,7 +55,7 @@ struct CallerCandidate {
 // there.
 bool CanHaveCalled(uint64_t return_address, uint64_t start, SearchedMemory* memory);
 
-// Ranks one slot. nullopt: it has no return address.
+// Ranks one slot. nullopt if it has no return address.
 std::optional<CallerCandidate> RankSlot(const SearchedFunction& function, uint64_t slot,
                                         SearchedMemory* memory);
 

@@ -94,7 +94,7 @@ class PtraceTake {
   RawSample* sample_;
   TracerMemory memory_;
   ResidentMemory resident_;                // of memory_
-  std::unique_ptr<PythonSampler> python_;  // nullptr: the process has no Python
+  std::unique_ptr<PythonSampler> python_;  // nullptr if the process has no Python
   int64_t deadline_ns_ = 0;
   bool refused_ = false;
   size_t of_program_ = 0;           // threads so far: the main one, and those with Python frames

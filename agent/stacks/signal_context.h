@@ -20,7 +20,7 @@ bool ReadInterruptedRegisters(uint64_t stack_pointer,
 
 // What a handler that runs on a stack of its own (sigaltstack) has interrupted.
 struct InterruptedStack {
-  uint64_t stack_pointer = 0;  // of the interrupted code; 0: no code was interrupted
+  uint64_t stack_pointer = 0;  // of the interrupted code; 0 if no code was interrupted
   size_t handler_bytes = 0;    // of the copy: the rest does not belong to the handler's stack
 };
 

@@ -33,7 +33,7 @@ uint64_t StackWalk::Register(int number) {
   return unw_get_reg(&cursor_, number, &value) == 0 ? value : 0;
 }
 
-// nullopt: its value is not known.
+// nullopt if its value is not known.
 std::optional<uint64_t> StackWalk::FramePointer() {
   unw_word_t value = 0;
   if (unw_get_reg(&cursor_, kFramePointerRegister, &value) != 0) return std::nullopt;
@@ -44,7 +44,7 @@ uint64_t StackWalk::InstructionAddress() {
   return Register(interrupted_ ? kInstructionRegister : UNW_REG_IP) + (at_call_ ? 1 : 0);
 }
 
-// 0: not known. Of a part that the compiler split off, the start of the part.
+// 0 if unknown. Of a part that the compiler split off, the start of the part.
 uint64_t StackWalk::FunctionStart() {
   unw_proc_info_t info = {};
   return unw_get_proc_info(&cursor_, &info) == 0 ? info.start_ip : 0;

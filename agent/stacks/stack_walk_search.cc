@@ -97,7 +97,7 @@ bool StackWalk::IsBetter(const Trial& a, const Trial& b) {
   return a.candidate.slot < b.candidate.slot;
 }
 
-// Walks on from the candidate, on a copy of this walk that does not search. nullopt: no stack
+// Walks on from the candidate, on a copy of this walk that does not search. nullopt if no stack
 // begins like that.
 std::optional<StackWalk::Trial> StackWalk::Try(const CallerCandidate& candidate, Known known) {
   StackWalk walk(context_, thread_);

@@ -89,7 +89,7 @@ StackWorker::~StackWorker() {
   if (in_use_ != nullptr) munmap(in_use_, sizeof(FileInUse));
 }
 
-// Returns why there is no child; "": there is one.
+// Returns why there is no child; empty if there is one.
 std::string StackWorker::Start(const Payer& payer) {
   left_.erase(std::remove_if(left_.begin(), left_.end(),
                              [](const Child& child) { return CollectChild(child.pid); }),

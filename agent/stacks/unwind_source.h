@@ -68,7 +68,7 @@ class UnwindSource : public SearchedMemory {
 };
 
 // Creates libunwind's view of an UnwindSource, which is the argument of unw_init_remote(). The
-// caller destroys it. nullptr: no memory.
+// caller destroys it. nullptr if there is no memory.
 unw_addr_space_t NewUnwindSpace();
 
 }  // namespace rollcall

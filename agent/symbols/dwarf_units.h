@@ -19,7 +19,7 @@ class UnitIndex {
   explicit UnitIndex(Dwfl_Module* module);
 
   // Returns the unit of `address`, in libdwfl's addresses, and sets `*bias` to their offset over
-  // the unit's. nullptr: no unit has it.
+  // the unit's. nullptr if no unit has it.
   Dwarf_Die* Find(Dwarf_Addr address, Dwarf_Addr* bias);
 
  private:

@@ -23,7 +23,7 @@ class JitNames {
   // Reads the map of a process. Empty: there is no file, or it belongs to another user.
   static JitNames ReadForProcess(const std::string& proc_root, pid_t pid);
 
-  // Returns the name of the code at `address`; "": not known.
+  // Returns the name of the code at `address`; empty if unknown.
   std::string Find(uint64_t address) const;
 
  private:

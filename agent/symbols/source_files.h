@@ -31,7 +31,7 @@ class SourceFiles {
   const std::string proc_root_;
   const pid_t pid_;
   const ModuleFiles& files_;
-  std::map<std::string, std::string> texts_;  // by file; "": it cannot be read
+  std::map<std::string, std::string> texts_;  // by file; empty if it cannot be read
   size_t bytes_ = 0;
 };
 

@@ -27,7 +27,7 @@ struct RasPlace {
   bool changes_communicators = false;
 };
 
-// nullopt: none of its ranks uses NCCL. The host with most of them.
+// nullopt if none of its ranks uses NCCL. The host with most of them.
 std::optional<RasPlace> ChooseRasPlace(const std::vector<v1::HostLook>& looks,
                                        const LookGroup& group);
 

@@ -16,7 +16,7 @@ namespace rollcall {
 
 struct DaemonLookFlags {
   DaemonAddress daemon;
-  std::string tenant;     // "": any
+  std::string tenant;     // empty means any
   bool is_typed = false;  // --daemon stands on the command line: the environment alone is no wish
 };
 

@@ -58,7 +58,7 @@ class Elsewhere {
   std::vector<RemoteTarget> targets_;
   int64_t apart_ns_ = 0;
   RemoteLimits limits_;
-  std::string slurm_job_;  // "": it is of no job of Slurm
+  std::string slurm_job_;  // empty if it is of no job of Slurm
   ElsewhereFlags flags_;
 };
 

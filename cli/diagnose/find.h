@@ -23,21 +23,21 @@ namespace rollcall {
 struct FoundProcess {
   DiscoveredProcess process;  // without launch and is_main
   char state = '?';
-  int64_t uid = -1;         // -1: not known
+  int64_t uid = -1;         // -1 if unknown
   bool is_readable = true;  // false: the kernel does not show its environment
   bool preloads = false;    // it has inherited Rollcall's library
   std::string command;      // as in /proc/PID/cmdline
   std::vector<Mark> marks;
   std::vector<std::string> libraries;  // each once
   bool talks = false;                  // has threads of a library by which ranks talk
-  int32_t local_world_size = 0;        // of its job on this host; 0: not known
+  int32_t local_world_size = 0;        // of its job on this host; 0 if unknown
   std::string ras_address, dump_pipe;  // as in v1::ProcessLook
   int wait_status = 0;                 // of a zombie, as in ProcStat
 };
 
 struct FindOptions {
   std::string proc_root = "/proc";
-  std::optional<uid_t> uid;             // nullopt: all users'
+  std::optional<uid_t> uid;             // nullopt means all users'
   std::vector<pid_t> pids;              // these besides, whoever's they are
   int64_t patience_ns = 2'000'000'000;  // for all of them
 };

@@ -109,7 +109,7 @@ absl::Status Send(int fd, absl::string_view line, int64_t deadline_ns) {
   return absl::OkStatus();
 }
 
-// At most `most` bytes. 0: the end.
+// At most `most` bytes. 0 means the end.
 absl::StatusOr<size_t> Receive(int fd, char* buffer, size_t most, int64_t deadline_ns) {
   for (;;) {
     const ssize_t count = recv(fd, buffer, most, 0);

@@ -56,7 +56,7 @@ bool FitsRanks(const HostMembers& members, const std::map<int32_t, int32_t>& ran
   });
 }
 
-// nullptr: none, or several fit alike.
+// nullptr if there is none, or several fit alike.
 const HostMembers* HostOf(const RasNode& node, const std::map<std::string, HostMembers>& hosts) {
   std::vector<const HostMembers*> best;
   size_t most = 1;
@@ -89,7 +89,7 @@ std::vector<RasFinding> ReadAnswer(const std::string& text) {
   return IsRasJson(text) ? ReadRasJson(text) : ReadRasOutput(text);
 }
 
-// The sum of the counts of two findings on one communicator; nullopt: not all ranks are known.
+// The sum of the counts of two findings on one communicator; nullopt if not all ranks are known.
 std::optional<RasFinding> Sum(const RasFinding& a, const RasFinding& b) {
   if (RanksOf(a) != RanksOf(b)) return std::nullopt;
   const std::map<int32_t, uint64_t> counts_a = CountsByRank(a), counts_b = CountsByRank(b);

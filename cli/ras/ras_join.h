@@ -21,7 +21,7 @@ struct RasMember {
   int32_t rank = -1;  // in the job
   std::string host;
   int32_t pid = 0;
-  int32_t inner_pid = 0;  // in its own pid namespace, as RAS knows it; 0: the same
+  int32_t inner_pid = 0;  // in its own pid namespace, as RAS knows it; 0 means the same
 };
 
 // Puts host, process and number in the job in place of what RAS says, for the processes that belong

@@ -13,10 +13,10 @@
 namespace rollcall {
 
 struct RasRank {
-  int32_t rank = -1;         // in the communicator; -1: a process, of which RAS names no rank
-  int32_t global_rank = -1;  // -1: not known. RAS does not know it: the look at the job does
+  int32_t rank = -1;         // in the communicator; -1 means a process, of which RAS names no rank
+  int32_t global_rank = -1;  // -1 if unknown. RAS does not know it: the look at the job does
   int32_t device = -1;
-  int32_t pid = 0;  // 0: RAS does not know the process
+  int32_t pid = 0;  // 0 if RAS does not know the process
   std::string node;
 };
 
@@ -32,8 +32,8 @@ struct RasCount {
 struct RasFinding {
   enum class Kind : uint8_t { kMismatch, kIncomplete, kDead };
   Kind kind = Kind::kMismatch;
-  uint64_t communicator = 0;     // its hash; 0: of the whole job
-  std::string operation;         // "AllReduce"; "": all operations together
+  uint64_t communicator = 0;     // its hash; 0 means the whole job
+  std::string operation;         // "AllReduce"; empty means all operations together
   std::vector<RasCount> counts;  // kMismatch
   std::vector<RasRank> lost;     // kIncomplete, kDead
 };

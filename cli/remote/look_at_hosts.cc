@@ -156,7 +156,7 @@ class Looks {
   const std::string token_;
   const OwnProgram program_;
   std::vector<v1::HostLook> looks_;
-  std::vector<int64_t> arrived_ns_;  // of each look; 0: not arrived
+  std::vector<int64_t> arrived_ns_;  // of each look; 0 if not arrived
   std::atomic<size_t> next_{0};
   int64_t told_ns_ = 0;  // of the caller's thread
   Mutex mutex_;
@@ -173,7 +173,7 @@ void TellApart(const std::vector<RemoteTarget>& targets, std::vector<v1::HostLoo
   }
 }
 
-// nullopt: there is no such file. A folder or a pipe is none.
+// nullopt if there is no such file. A folder or a pipe is none.
 std::optional<std::string> ReadHostFile(const std::string& path) {
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;

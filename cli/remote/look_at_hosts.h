@@ -19,7 +19,7 @@ namespace rollcall {
 // A host, or the container of a pod.
 struct RemoteTarget {
   std::string name;   // for people, and of the look
-  std::string error;  // why it cannot be looked at; "": it can
+  std::string error;  // why it cannot be looked at; empty if it can
   // What runs the line of a shell there.
   std::function<Command(const std::string& line)> command;
   bool names_look = false;  // the look has the target's name, and not what the host calls itself
@@ -56,7 +56,7 @@ struct RemoteWork {
   // The arguments of rollcall on that host: the subcommand and more. --look is added.
   std::vector<std::string> arguments = {"diagnose"};
   RemoteLimits limits;
-  // From which the looks take their memory: one for all that are kept at a time. nullptr: of
+  // From which the looks take their memory: one for all that are kept at a time. nullptr means of
   // kMostMemoryOfLooks bytes, for these looks.
   ByteBudget* budget = nullptr;
   // Called from the caller's thread, with one line for people: "12 of 512 hosts have answered".

@@ -41,7 +41,7 @@ class LookStream {
   State state_ = State::kWaits;
   std::string line_;     // the current one, cut
   size_t greeting_ = 0;  // bytes that are no look
-  size_t length_ = 0;    // of the look; 0: not known yet
+  size_t length_ = 0;    // of the look; 0 if unknown yet
   bool in_look_ = false;
   std::string look_, error_;
 };

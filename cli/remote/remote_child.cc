@@ -49,7 +49,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  int failed() const { return failed_; }  // an errno; 0: it has been started
+  int failed() const { return failed_; }  // an errno; 0 if it has been started
   UniqueFd in, out, err;                  // nonblocking; `in` is a socket
 
   // Waits for its end until then. True: it has ended by itself, with 0.

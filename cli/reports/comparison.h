@@ -9,7 +9,7 @@
 
 namespace rollcall {
 
-// One fact of both; "": an incident does not say.
+// One fact of both; empty if an incident does not say.
 struct ComparedFact {
   std::string name, first, second;
 

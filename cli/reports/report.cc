@@ -112,7 +112,7 @@ bool ChooseRanks(const ReportFlags& flags, const v1::Incident& incident,
   return false;
 }
 
-// What makes no sense for a report on disk; "": nothing.
+// What makes no sense for a report on disk, or empty.
 std::string WrongOnDisk(const ReportFlags& flags) {
   if (!IsReportPath(flags.id) || flags.trace.empty()) return "";
   return "--trace needs the recorded calls, which a report does not have: give the id of the incident";

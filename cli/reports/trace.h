@@ -24,7 +24,7 @@ std::vector<int32_t> RanksForTrace(const v1::Incident& incident);
 std::vector<int32_t> ParseTraceRanks(const std::string& text);
 
 // What the trace covers, and what it does not, in lines for stderr. `opened_seconds`: when the
-// incident was opened, since the Unix epoch; 0: not known.
+// incident was opened, since the Unix epoch; 0 if unknown.
 std::string DescribeCoverage(const std::string& path, const TraceCoverage& coverage,
                              bool from_incident, double opened_seconds);
 

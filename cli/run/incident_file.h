@@ -34,7 +34,7 @@ class IncidentFile {
   bool HasMarker() const;
 
   const std::string folder_;
-  int64_t until_ns_ = 0;  // 0: not asked yet
+  int64_t until_ns_ = 0;  // 0 if not asked yet
 };
 
 // One line, without its end.

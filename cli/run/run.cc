@@ -78,8 +78,8 @@ class Run {
   RunningJob job_;  // before all that starts threads
   RunServices services_;
   std::shared_ptr<StderrQueue> stderr_;
-  std::unique_ptr<IncidentFile> told_;  // nullptr: before the job
-  std::unique_ptr<HangAction> action_;  // nullptr: --on-hang=observe
+  std::unique_ptr<IncidentFile> told_;  // nullptr before the job starts
+  std::unique_ptr<HangAction> action_;  // nullptr means --on-hang=observe
   bool is_to_end_ = false;              // the job, as soon as its own trackers know
   bool aborted_ = false;
   bool reported_ = false;  // at least one incident

@@ -21,7 +21,7 @@ struct RunFlags {
   std::string on_hang = "observe";
   std::string report_dir = "./rollcall-reports";
   std::string http = "127.0.0.1:0";
-  std::string junit;                                        // "": no file
+  std::string junit;                                        // empty if there is no file
   DaemonAddress daemon = {"", "", "", "", "", "", "", ""};  // no address: the embedded one
   bool sim = false;
   bool insecure = false;

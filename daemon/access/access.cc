@@ -19,7 +19,7 @@
 namespace rollcall {
 namespace {
 
-// nullptr: there is no such call.
+// nullptr if there is no such call.
 const CallAccess* FindAccess(std::string_view method) {
   const auto found = std::find_if(std::begin(kCallAccess), std::end(kCallAccess),
                                   [method](const CallAccess& row) { return row.method == method; });
@@ -37,7 +37,7 @@ std::string RolesInWords(const Identity& identity) {
 
 absl::string_view FirstLabel(absl::string_view name) { return name.substr(0, name.find('.')); }
 
-// The name of this identity that the caller may have meant by `host`; "": it is not clear.
+// The name of this identity that the caller may have meant by `host`; empty if it is not clear.
 std::string NameMeant(const Identity& identity, const std::string& host) {
   std::vector<std::string> names;
   for (const std::string& own : identity.hosts) {
@@ -69,7 +69,7 @@ std::string AdviceForHost(const Identity& identity, const std::string& host) {
 // In Identity::credential, before the name of the daemon that asks.
 constexpr char kPeerCredential[] = "daemon ";
 
-// What another daemon says of its caller; nullopt: the call is not of another daemon.
+// What another daemon says of its caller; nullopt if the call is not of another daemon.
 std::optional<std::string> PeerCallerIn(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(kPeerCallerKey);

@@ -35,7 +35,7 @@ struct CallAccess {
   // Agents may ask it too, about one job that an agent of their hosts reports: `rollcall run
   // --daemon` has one credential for its agent and for its questions.
   bool is_for_agents = false;
-  // What it does, for the audit of refusals; "": it changes nothing.
+  // What it does, for the audit of refusals; empty means it changes nothing.
   std::string_view action = "";
 };
 
@@ -61,12 +61,12 @@ Tenants TenantsFor(const Identity& identity);
 // The metadata of a call in which another daemon says for whom it asks: a v1::PeerCaller.
 inline constexpr char kPeerCallerKey[] = "rollcall-peer-bin";
 
-// The name of the daemon that asks for this caller; "": the caller asks itself.
+// The name of the daemon that asks for this caller; empty means the caller asks itself.
 std::string PeerOf(const Identity& identity);
 
 class Access {
  public:
-  // All must outlive this object. `authenticator`: nullptr: every caller is the owner.
+  // All must outlive this object. `authenticator`: nullptr means every caller is the owner.
   // `failed_logins`: counts wrong tokens, also those of the page.
   Access(const Authenticator* authenticator, Refusals* refusals, FailedLogins* failed_logins)
       : authenticator_(authenticator), refusals_(refusals), failed_logins_(failed_logins) {}
@@ -112,7 +112,7 @@ class Access {
   std::function<std::string(const std::string& peer)> local_;
   std::function<void(const std::string& peer)> known_;
   AuditSink refused_;
-  std::string peer_secret_;  // "": there are no other daemons
+  std::string peer_secret_;  // empty if there are no other daemons
 };
 
 }  // namespace rollcall

@@ -27,8 +27,8 @@ class TokenFile;
 
 struct SecurityOptions {
   TlsPaths tls;            // `authorities` are those of clients
-  std::string token_file;  // "": none
-  std::string jwks;        // file or URL of the keys of Kubernetes' tokens; "": none
+  std::string token_file;  // may be empty
+  std::string jwks;        // file or URL of the keys of Kubernetes' tokens, or empty
   std::string jwks_audience = "rollcall", jwks_issuer;
   std::string jwks_ca, jwks_token_file;    // for the URL
   std::vector<std::string> grants;         // --grant
@@ -45,7 +45,7 @@ class DaemonSecurity {
   ~DaemonSecurity();
 
   const Authenticator& authenticator() const;
-  // nullptr: no TLS.
+  // nullptr without TLS.
   const TlsFiles* tls() const { return tls_.get(); }
   std::shared_ptr<const TlsFiles> shared_tls() const { return tls_; }
   // The certificate for the page; empty without TLS.

@@ -55,7 +55,7 @@ class AgentSink {
 class AgentService {
  public:
   // All must outlive this object. `counters`: counts what exceeds a limit; may be nullptr.
-  // `access`: admits agents; nullptr: all of them, for every host.
+  // `access`: admits agents; nullptr means all of them, for every host.
   explicit AgentService(AgentSink* sink, DaemonCounters* counters = nullptr,
                         const Access* access = nullptr, StreamLimits limits = {});
   ~AgentService();

@@ -24,7 +24,7 @@ const char* TypeOf(const AlertMessage& message) {
                                                 : "rollcall.incident.ended";
 }
 
-// nullptr: not known, as of an update.
+// nullptr if unknown, as of an update.
 const google::protobuf::Timestamp* TimeOf(const AlertMessage& message) {
   const v1::Incident& incident = message.incident;
   if (message.event == AlertEvent::kResolved) return &incident.closed_at();

@@ -31,7 +31,7 @@ constexpr int kConflict = 409;        // there is an Event of this name: an earl
 
 struct Pod {
   std::string space, name;
-  std::string uid;  // "": not known
+  std::string uid;  // empty if unknown
 };
 
 // Whether the text can be a part of the path of a request. A process names its pod itself.

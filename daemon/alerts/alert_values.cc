@@ -27,7 +27,7 @@ constexpr uint32_t kNoUser = UINT32_MAX;  // the kernel's number for one that ha
 constexpr const char* kNumbers[] = {"attempt", "sequence",     "idle",
                                     "repeat",  "hung_seconds", "lost_rank_hours"};
 
-// "": the page is not known.
+// Empty if the page is not known.
 std::string PageLink(const AlertOptions& options, const std::string& view,
                      const std::string& name) {
   if (options.page.empty()) return "";
@@ -73,7 +73,7 @@ const char* Status(AlertEvent event) {
   return "";
 }
 
-// "alice", or "uid 1001": the owners of the culprits' processes. "": not known.
+// "alice", or "uid 1001": the owners of the culprits' processes. Empty if unknown.
 std::string OwnersOf(const AlertOptions& options, const v1::Verdict& verdict) {
   std::set<uint32_t> users;
   for (const v1::Culprit& culprit : verdict.culprits()) {

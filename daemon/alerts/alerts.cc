@@ -110,7 +110,7 @@ struct AlertSender::Receiver {
     bool IsSame(const std::string& incident, int32_t sequence) const {
       return message.incident.id() == incident && message.sequence == sequence;
     }
-    int64_t first_try_ns = 0;  // 0: not tried yet
+    int64_t first_try_ns = 0;  // 0 if not tried yet
     int64_t next_try_ns = 0;
     int failures = 0;
     bool said = false;  // that delivery failed

@@ -46,8 +46,8 @@ class Fleet {
   Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, Load load);
   ~Fleet();
 
-  // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL; "":
-  // none.
+  // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL, or
+  // empty.
   void Start(const std::string& address, const std::string& page, JobHolder* holder);
   // What Start() does before its thread begins, and what the thread does ten times a second: for
   // tests.
@@ -66,7 +66,7 @@ class Fleet {
  private:
   struct DueTimes {
     int64_t renew = 0, owners = 0, share = 0, give_way = 0, want = 0;
-    int64_t claim = 0;  // again, after a failure; 0: the last claim succeeded
+    int64_t claim = 0;  // again, after a failure; 0 if the last claim succeeded
   };
 
   void Run();

@@ -45,8 +45,8 @@ class JobClaims : public JobOwnership {
   FleetJobs CountJobs() const override;
 
   bool HasRoomFor(const JobId& job) const;
-  // The address of the daemon that has the job; "": this one. nullopt: the report waits until that
-  // is known.
+  // The address of the daemon that has the job; empty means this one. nullopt means the report
+  // waits until that is known.
   std::optional<std::string> Seek(const JobReport& report);
 
   // The database has answered that these jobs are this daemon's, with these tokens. Returns the
@@ -88,7 +88,8 @@ class JobClaims : public JobOwnership {
   std::vector<JobId> ToWant() const;
   // Jobs that prefer another one of these daemons; this one is the first.
   std::vector<JobId> ToHandOver(const std::vector<std::string>& sharers) const;
-  // `to`: the name of the next daemon; "": the one that the job prefers. False: it is not owned.
+  // `to`: the name of the next daemon; empty means the one that the job prefers. False: it is not
+  // owned.
   bool BeginLeaving(const JobId& job, const std::string& to);
   struct Leaving {
     JobId job;
@@ -113,7 +114,7 @@ class JobClaims : public JobOwnership {
   };
   struct Job {
     State state = State::kSought;
-    int64_t token = 0;       // of the last ownership; 0: it had none
+    int64_t token = 0;       // of the last ownership; 0 if it had none
     bool is_judged = false;  // kClaimed: was kProvisional before
     std::string owner;       // address, for kOthers
     int64_t asked_ns = 0;    // when the database last said so

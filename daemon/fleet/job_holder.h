@@ -35,7 +35,7 @@ class JobHolder {
   // Whether an alert of the job is on its way to a receiver.
   virtual bool IsAlerting(const JobId& job) const = 0;
 
-  // Answers a report. `owner`: address of the daemon that has the job; "": this one.
+  // Answers a report. `owner`: address of the daemon that has the job; empty means this one.
   virtual void Tell(const JobReport& report, const std::string& owner) = 0;
   // Those of these daemons that the database answers. May wait for a second.
   virtual std::vector<DaemonRow> WithDatabase(const std::vector<DaemonRow>& daemons) const = 0;

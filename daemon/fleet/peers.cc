@@ -145,7 +145,7 @@ class Peers::Impl {
  private:
   struct Link {
     std::string address, incarnation;
-    StubPtr stub;  // nullptr: none that works
+    StubPtr stub;  // nullptr if none works
     bool has_answered = false;
     bool is_silent = false;
     int64_t paused_until_ns = 0;
@@ -257,7 +257,7 @@ class Peers::Impl {
 
   const FleetView* const fleet_;
   const PeerOptions options_;
-  const absl::StatusOr<std::shared_ptr<const TlsFiles>> tls_;  // of nullptr: no TLS
+  const absl::StatusOr<std::shared_ptr<const TlsFiles>> tls_;  // holds nullptr without TLS
   mutable Mutex mutex_;
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by name
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);

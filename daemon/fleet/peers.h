@@ -28,7 +28,7 @@ namespace rollcall {
 class TlsFiles;
 
 struct PeerOptions {
-  std::shared_ptr<const TlsFiles> tls;  // this daemon's own; nullptr: no TLS
+  std::shared_ptr<const TlsFiles> tls;  // this daemon's own; nullptr without TLS
   // For the answers that many wait for, such as the list of all jobs, and for those about one job.
   int64_t list_patience_ns = 1'000'000'000;
   int64_t patience_ns = 2'000'000'000;

@@ -21,7 +21,7 @@ class EarlierHistory {
     const MutexLock lock(mutex_);
     for (const auto& [job, number] : numbers) numbers_[job] = std::max(numbers_[job], number);
   }
-  // 0: the job has no incident.
+  // 0 if the job has no incident.
   int LastNumber(const JobId& job) const {
     const MutexLock lock(mutex_);
     const auto at = numbers_.find(job);

@@ -25,7 +25,7 @@ namespace rollcall {
 class HistoryFile {
  public:
   using Use = HistoryForwarder::Use;
-  // `note`: what the answer lacks; "": nothing. Runs again, with the spool, if the database fails.
+  // `note`: what the answer lacks, or empty. Runs again, with the spool, if the database fails.
   using Query = std::function<absl::Status(const History& history, const std::string& note)>;
 
   // The options must outlive the file. `earlier` gets what the file has when it first opens.
@@ -50,8 +50,11 @@ class HistoryFile {
   // Whether a query found the open file damaged: the writing thread may not have read that part.
   bool IsDamaged() const;
 
-  HistoryForwarder* forwarder() const { return forwarder_.get(); }  // nullptr: no database
-  std::shared_ptr<HistorySpool> spool() const;  // nullptr: no database, or the file is not open
+  HistoryForwarder* forwarder() const {
+    return forwarder_.get();
+  }                                             // nullptr if there is no
+                                                // database
+  std::shared_ptr<HistorySpool> spool() const;  // nullptr if no database, or the file is not open
 
  private:
   using Readers = std::array<std::shared_ptr<const History>, 2>;  // by Use

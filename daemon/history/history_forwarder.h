@@ -62,7 +62,7 @@ class HistoryForwarder {
 
   // What a connection for reading is for. That for questions gives the server more time.
   enum class Use : uint8_t { kLists, kQuestions };
-  // nullptr: the database is away.
+  // nullptr if the database is away.
   std::shared_ptr<const History> reader(Use use) const;
   // A read failed: this connection is not used again.
   void DropReader(const History* failed);

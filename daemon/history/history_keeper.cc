@@ -134,7 +134,7 @@ void HistoryKeeper::DropHeld(const JobId& job) { core_->queue.DropHeld(job); }
 std::function<bool()> HistoryKeeper::Barrier() const {
   struct Marks {
     uint64_t order = 0;
-    std::shared_ptr<HistorySpool> spool;  // nullptr: the writing thread still has some of it
+    std::shared_ptr<HistorySpool> spool;  // nullptr if the writing thread still has some of it
     int64_t place = 0;
   };
   const auto marks = std::make_shared<Marks>();

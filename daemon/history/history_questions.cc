@@ -139,7 +139,7 @@ void Question::AddWeeks(const std::vector<int64_t>& weeks, Query* query) const {
       "= ?",
       request_.by());
   query->AddList(" AND week", {weeks.begin(), weeks.end()});
-  // "": of all.
+  // Empty means all.
   if (tenants_.empty()) {
     query->Add(" AND tenant = '' AND cause = ?", request_.cause());
   } else {

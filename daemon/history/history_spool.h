@@ -57,7 +57,8 @@ class HistorySpool : public SqliteHistory {
   // The newest states of the incidents that the database lacks.
   absl::StatusOr<std::vector<v1::Incident>> WaitingIncidents() const;
 
-  // Which database has had all of this history once: as the daemon named it. "": none.
+  // Which database has had all of this history once: as the daemon named it. Empty if there is
+  // none.
   absl::StatusOr<std::string> KnownDatabase() const;
   absl::Status SetKnownDatabase(const std::string& name);
 

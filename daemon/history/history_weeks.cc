@@ -28,7 +28,8 @@ constexpr int64_t kWindow = 1000;                    // incidents
 constexpr int64_t kClocksDifferNs = 3600 * kSecond;  // of daemons
 constexpr int64_t kLookAgainNs = 8 * 86400 * kSecond;
 
-// The counts that a question may ask for: of all, of one cause, of a tenant and a cause. "": all.
+// The counts that a question may ask for: of all, of one cause, of a tenant and a cause. Empty
+// means all.
 struct Slice {
   const char* columns;
   const char* and_by;

@@ -17,7 +17,7 @@ namespace rollcall {
 v1::HistoryWrite WriteOfIncident(v1::Incident incident);
 // Adds the alert, or replaces the one with its incident and sequence. Leaves out `receivers`.
 v1::HistoryWrite WriteOfAlert(const AlertRow& alert);
-// Records that the alert was delivered to one receiver; for "": to all, or given up.
+// Records that the alert was delivered to one receiver; an empty receiver means all, or given up.
 v1::HistoryWrite WriteOfAlertMark(const std::string& incident, int32_t sequence,
                                   const std::string& receiver);
 // Records that the job has processes on these hosts.

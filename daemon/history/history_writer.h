@@ -22,7 +22,7 @@ class HistoryWriter {
   // Returns once the queue has ended, and all of it is written or the last try has failed.
   void Run();
 
-  // The outcome of the first attempt to open the file; nullopt: it has not ended by `deadline`.
+  // The outcome of the first attempt to open the file; nullopt if it has not ended by `deadline`.
   std::optional<absl::Status> AwaitFirstTry(SteadyTime deadline) const;
   // Of the last attempt.
   absl::Status problem() const;

@@ -12,7 +12,7 @@
 namespace rollcall {
 
 // Ranks of the job times the time from the first wait to the end, or to `now_ns` (of the wall
-// clock) while the hang lasts. 0: it is not confirmed.
+// clock) while the hang lasts. 0 if it is not confirmed.
 double LostRankSeconds(const v1::Incident& incident, int64_t now_ns);
 
 // Adds what the open incidents have cost since they were stored to the counts that they belong to,

@@ -42,7 +42,7 @@ std::string InOneLine(absl::string_view message) {
   return absl::StrReplaceAll(absl::StripAsciiWhitespace(message), {{"\n", "; "}, {"\t", " "}});
 }
 
-// nullptr: libpq does not take the text.
+// nullptr if libpq does not take the text.
 Options Parse(const std::string& url) { return Options(PQconninfoParse(url.c_str(), nullptr)); }
 
 std::string Find(const Options& options, const char* name) {
@@ -121,7 +121,7 @@ class LibpqDatabase : public PostgresDatabase {
     }
   }
 
-  // The answer to what was sent. nullptr: the connection is lost.
+  // The answer to what was sent. nullptr if the connection is lost.
   Result Receive() {
     const auto deadline = Clock::now() + times_.answer;
     while (const int left = PQflush(connection_.get())) {

@@ -23,7 +23,7 @@ bool IsPostgresUrl(absl::string_view text);
 // parameters. kInvalidArgument, without the password, for a text that libpq does not take.
 absl::StatusOr<std::string> PostgresUrlInPublic(const std::string& url);
 
-// "": the URL has none.
+// Empty if the URL has none.
 std::string PasswordOfPostgresUrl(const std::string& url);
 
 class PostgresDatabase : public SqlDatabase {

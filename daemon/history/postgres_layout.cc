@@ -125,7 +125,7 @@ std::string Quoted(absl::string_view name) {
   return absl::StrCat("\"", absl::StrReplaceAll(name, {{"\"", "\"\""}}), "\"");
 }
 
-// The first schema of a search_path that somebody has set. "": nobody has.
+// The first schema of a search_path that is set, or empty.
 absl::StatusOr<std::string> SchemaOfSearchPath(SqlDatabase* db) {
   Sql row(db, "SELECT setting, source FROM pg_settings WHERE name = 'search_path'");
   if (!row.Next()) return row.status();
@@ -145,7 +145,7 @@ bool IsThere(SqlDatabase* db, const std::string& text, const std::string& name) 
   return row.Next();
 }
 
-// What the database has: its layout, and the lowest release that may use it. 0: none.
+// What the database has: its layout, and the lowest release that may use it. 0 if there is none.
 struct Found {
   int layout = 0, usable_from = 0;
 };

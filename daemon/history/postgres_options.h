@@ -17,10 +17,11 @@ struct PostgresTimes {
 };
 
 struct PostgresOptions {
-  std::string url;     // postgresql://...; "": no such store
+  std::string url;     // postgresql://...; empty if there is no such store
   std::string daemon;  // this daemon's name, of its own among those of the database
   PostgresTimes times;
-  // Unlike that of any other start of a daemon (daemon/fleet/daemon_row.h); "": there is no fleet.
+  // Unlike that of any other start of a daemon (daemon/fleet/daemon_row.h); empty if there is no
+  // fleet.
   std::string incarnation;
 };
 

@@ -23,10 +23,10 @@ namespace rollcall {
 // An incident as columns.
 struct IncidentRow {
   std::string id, job, tenant, cause, state, signature, hang;
-  int64_t number = 0, attempt = 0, opened_ns = 0, closed_ns = 0;  // 0: not closed
+  int64_t number = 0, attempt = 0, opened_ns = 0, closed_ns = 0;  // 0 if not closed
   bool is_confirmed = false;
   std::string summary, stacks;                         // messages: without stacks, only the stacks
-  std::set<std::pair<std::string, int32_t>> culprits;  // host and rank; rank -1: only the host
+  std::set<std::pair<std::string, int32_t>> culprits;  // host and rank; rank -1 means only the host
   IncidentFacts facts;
 };
 

@@ -38,7 +38,7 @@ struct JobBrief {
 
 class BookReader {
  public:
-  // All outlive this object. `ownership`: nullptr: all jobs are this daemon's.
+  // All outlive this object. `ownership`: nullptr means all jobs are this daemon's.
   BookReader(const IncidentStore* store, const IncidentWriters* writers, Timeline* timeline,
              const JobOwnership* ownership)
       : store_(store), writers_(writers), timeline_(timeline), ownership_(ownership) {}

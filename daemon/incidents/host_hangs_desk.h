@@ -44,7 +44,7 @@ class HostHangsDesk {
   struct Agent {
     AgentName name;
     int streams = 0;
-    std::optional<std::string> told;  // the last message, serialized; nullopt: its stream is new
+    std::optional<std::string> told;  // the last message, serialized; nullopt if its stream is new
   };
 
   static v1::HostHangs HangsFor(const Agent& agent, const HangsByHost& hangs);

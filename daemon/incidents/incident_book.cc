@@ -48,7 +48,7 @@ std::vector<Verdict> SetWarnings(std::vector<Verdict> verdicts, JobIncidents* jo
   return verdicts;
 }
 
-// The verdicts from which incidents follow. `not_seen`: "": the whole job is seen.
+// The verdicts from which incidents follow. `not_seen`: empty if the whole job is seen.
 std::vector<Verdict> Prepare(const JobState& state, std::vector<Verdict> verdicts,
                              const std::string& not_seen, JobIncidents* job) {
   verdicts = SetWarnings(std::move(verdicts), job);

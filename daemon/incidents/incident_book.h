@@ -29,7 +29,7 @@ namespace rollcall {
 class IncidentBook {
  public:
   // `timeline` and `counters` must outlive this object. `counters`: counts what exceeds the quota;
-  // nullptr: nobody counts.
+  // nullptr if nothing is counted.
   IncidentBook(IncidentBookOptions options, Timeline* timeline, DaemonCounters* counters = nullptr);
 
   // Opens the history. Returns kUnavailable, with the reason, if it is unusable. Call it once,

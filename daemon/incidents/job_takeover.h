@@ -16,7 +16,7 @@ namespace rollcall {
 
 class JobTakeover {
  public:
-  // All outlive this object. `ownership`: nullptr: all jobs are this daemon's.
+  // All outlive this object. `ownership`: nullptr means all jobs are this daemon's.
   JobTakeover(IncidentStore* store, const IncidentWriters* writers, Timeline* timeline,
               const JobOwnership* ownership)
       : store_(store), writers_(writers), timeline_(timeline), ownership_(ownership) {}

@@ -38,8 +38,8 @@ class ReportQueue {
   struct Result {
     JobKey job;
     std::string incident;
-    std::string folder;  // "": the queue gave up
-    std::string note;    // how late the report is, or why there is none; "": on time
+    std::string folder;  // empty if the queue gave up
+    std::string note;    // how late the report is, or why there is none; empty if on time
   };
   struct Counts {
     uint64_t written = 0;  // created or updated

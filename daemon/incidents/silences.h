@@ -33,7 +33,7 @@ std::string SilenceInWords(const std::string& tenant, const std::string& job,
 
 class Silences {
  public:
-  // `daemon`: part of the ids, where several daemons share the store; "": there is one.
+  // `daemon`: part of the ids, where several daemons share the store; empty if there is one.
   explicit Silences(std::string daemon = "") : daemon_(std::move(daemon)) {}
 
   // Begins a silence of `seconds` for the tenant, job, host and cause of `wanted`, with its
@@ -62,7 +62,7 @@ class Silences {
   // The silences that fit the incident; the one that ends last comes last. The next call that
   // changes something invalidates them.
   std::vector<v1::Silence*> FindAll(const v1::Incident& incident, int64_t now_ns);
-  // The last of them; nullptr: none.
+  // The last of them, or nullptr.
   v1::Silence* Find(const v1::Incident& incident, int64_t now_ns);
 
   // Returns the silences that have not ended and that `tenants` may see; the one that ends next

@@ -50,7 +50,7 @@ class AgentBook::Agent {
   int64_t came_ns = 0;       // of the newest tick
   int ticks = 0;             // that have come, up to kTicksToSettle
   LeftOut left_out;          // as last reported
-  uint64_t gone = 0;         // its place in gone_; 0: it has none
+  uint64_t gone = 0;         // its place in gone_, or 0
 };
 
 const AgentName& AgentBook::Name(const AgentPtr& agent) { return agent->name; }

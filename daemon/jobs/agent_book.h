@@ -28,10 +28,10 @@ class AgentBook {
 
   // Where a tick comes from, and how to read its times.
   struct Origin {
-    AgentPtr agent;          // nullptr: the tick was read from files
+    AgentPtr agent;          // nullptr if the tick was read from files
     int64_t now_ns = 0;      // when it was made, by the daemon's clock
     int64_t offset_ns = 0;   // from the agent's clock to the daemon's, as estimated now
-    int64_t came_ns = 0;     // when it came; 0: what it says never becomes old
+    int64_t came_ns = 0;     // when it came; 0 means what it says never becomes old
     int64_t tick_ns = 0;     // the agent's interval between ticks, as far as the daemon knows
     bool is_urgent = false;  // see SetUrgent()
     // The agent has made a newer tick, which came before: on another stream. What this one says is
@@ -64,7 +64,7 @@ class AgentBook {
   // Returns what is new since the last call for this agent.
   LeftOut RecordLeftOut(const Origin& origin, const LeftOut& left_out) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // When the oldest tick came that is not applied; 0: all are.
+  // When the oldest tick came that is not applied; 0 if all are.
   int64_t OldestUnapplied() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // How late the usual tick came in the last seconds: so late, or less, were `share` of them.

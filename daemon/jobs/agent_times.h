@@ -23,7 +23,7 @@ class Identity;
 
 class AgentTimes {
  public:
-  // `since_ns`: from EarliestNs(), on the agent's clock; 0: not known. A tick that was read from
+  // `since_ns`: from EarliestNs(), on the agent's clock; 0 if unknown. A tick that was read from
   // files has no limits: it may be of another host, and is as old as the file.
   AgentTimes(const AgentBook::Origin& origin, int64_t since_ns);
 
@@ -35,8 +35,8 @@ class AgentTimes {
   // gets better, and must not change the order of what one process did. Within two seconds.
   int32_t shift_ns() const { return shift_ns_; }
 
-  // Since when a process with this identity may have done something, on the agent's clock; 0: not
-  // known.
+  // Since when a process with this identity may have done something, on the agent's clock; 0 if
+  // unknown.
   static int64_t EarliestNs(const v1::Identity& identity);
 
  private:

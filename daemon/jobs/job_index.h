@@ -34,7 +34,7 @@ class JobIndex {
   // Whether anybody has got the job from here, and still has it.
   bool IsInUse(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // nullptr: there is no such job.
+  // nullptr if there is no such job.
   std::shared_ptr<StoredJob> At(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool Has(const JobKey& key) const { return At(key) != nullptr; }
   size_t CountAttempts() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -37,9 +37,9 @@ class JobRoom {
   // The processes of this user in attempts of the job that others have begun. These pay for them.
   size_t CountGuests(const JobId& name, const std::string& user) const;
 
-  // The job to forget, so that there is room for a job, or for a process, of `newcomer`. nullopt:
-  // the newcomer has its share.
-  // `is_alive`: false for what has ended already, which makes no living job go.
+  // The job to forget, so that there is room for a job, or for a process, of `newcomer`. nullopt if
+  // the newcomer has its share. `is_alive`: false for what has ended already, which makes no living
+  // job go.
   std::optional<JobKey> MakesRoomForJob(const Owner& newcomer, bool is_alive) const {
     return MakesRoom(living_, newcomer, is_alive);
   }

@@ -30,7 +30,7 @@ namespace rollcall {
 class JobStore {
  public:
   // `default_job` names the job of processes whose environment gives none. `counters` counts what
-  // exceeds a limit, and must outlive this object; nullptr: nothing counts it.
+  // exceeds a limit, and must outlive this object; nullptr if nothing counts it.
   explicit JobStore(std::string default_job, const JobStoreLimits& most = {},
                     DaemonCounters* counters = nullptr)
       : most_(most),
@@ -83,7 +83,7 @@ class JobStore {
   void Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const;
   // A copy: for small jobs. An empty state for a job that is not known.
   JobState Get(const JobKey& key) const;
-  // When its first process began, on the daemon's clock. 0: one began earlier than is known.
+  // When its first process began, on the daemon's clock. 0 if one began earlier than is known.
   int64_t BeganNs(const JobKey& key) const;
   // Rises with every call that may have changed the job.
   uint64_t Version(const JobKey& key) const;

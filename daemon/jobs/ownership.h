@@ -27,8 +27,8 @@ class JobOwnership {
   // Whether its alerts may go out now: no other daemon can have the job at this moment.
   virtual bool MayAlert(const JobId& job) const = 0;
   // Returns the token of the ownership, for writes about the job. If another daemon has the job
-  // now, it is the last one, so that the database refuses the writes. 0: this daemon never had the
-  // job.
+  // now, it is the last one, so that the database refuses the writes. 0 if this daemon never had
+  // the job.
   virtual int64_t TokenOf(const JobId& job) const = 0;
   // Whether this daemon judges the job while another one may have it, for all this one knows. What
   // it finds out meanwhile must reach neither the database nor a receiver of alerts.

@@ -33,7 +33,7 @@ class Tick;
 // What all jobs of a store share. Outlives them.
 struct SharedByJobs {
   std::shared_ptr<FleetBudget> fleet;
-  DaemonCounters* counters = nullptr;  // nullptr: nothing counts what exceeds a limit
+  DaemonCounters* counters = nullptr;  // nullptr if nothing counts what exceeds a limit
   AgentBook agents;
   std::atomic<uint64_t> changes{0};  // rises whenever any job has changed
 
@@ -64,7 +64,7 @@ class StoredJob {
   uint64_t version() const { return version_; }  // of the model
   bool has_twin() const { return has_twin_; }
 
-  // When its first process began, on the daemon's clock. 0: one began earlier than is known.
+  // When its first process began, on the daemon's clock. 0 if one began earlier than is known.
   int64_t began_ns() const { return began_ns_; }
   // One caller at a time.
   void SetBegan(int64_t process_began_ns);

@@ -32,7 +32,7 @@ struct LookedAtJob {
   v1::Incident incident;   // of any outcome; without verdicts if it goes on. Has the newest stacks
   std::string why;         // one sentence
   size_t ranks = 0;        // seen
-  int32_t world_size = 0;  // as the job says; 0: it does not
+  int32_t world_size = 0;  // as the job says; 0 if it does not
   std::vector<std::string> hosts;
   bool is_recorded = false;  // some of its processes run Rollcall's library
   // All ranks wait at one line of a library that asks again and again: counts of calls can tell.

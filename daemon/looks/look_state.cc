@@ -94,7 +94,7 @@ class Builder {
     }
   }
 
-  // 0: they do not say, or disagree.
+  // 0 if they do not say, or disagree.
   int32_t WorldSize() const {
     int32_t world = -1;
     for (size_t i = 0; i < updates_.size(); ++i) {
@@ -139,7 +139,7 @@ class Builder {
     absent_.push_back(std::move(absent));
   }
 
-  // Without the store of a daemon, which would part them into attempts. -1: there are too many.
+  // Without the store of a daemon, which would part them into attempts. -1 if there are too many.
   int32_t Apply(const std::string& host, const v1::ProcessUpdate& update) {
     const AgentTimes times({}, 0);
     const int32_t process = model_.AddProcess(host, update.pid(), update.start_time());

@@ -87,7 +87,7 @@ Ranks RanksOf(const Looks& looks, const Members& members) {
   return ranks;
 }
 
-// 0: none of them says.
+// 0 if none of them says.
 size_t WorldOf(const Looks& looks, const Members& members) {
   int32_t world = 0;
   for (const LookedAt& member : members) {

@@ -101,7 +101,7 @@ v1::UnrecordedJob ToProto(const JobId& id, const std::vector<ListedRanks>& hosts
   return job;
 }
 
-using User = std::pair<std::string, int64_t>;  // by tenant; -1: not known
+using User = std::pair<std::string, int64_t>;  // by tenant; -1 if unknown
 
 // Of all members: those of one job have the same.
 int64_t UidOf(const std::vector<ListedRanks>& hosts) {

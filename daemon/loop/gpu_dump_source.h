@@ -16,9 +16,9 @@ struct GpuDumpTarget {
   int32_t rank = -1;
   std::string host;
   int32_t pid = 0;
-  int32_t device = -1;  // -1: not known
+  int32_t device = -1;  // -1 if unknown
   bool is_culprit = false;
-  std::string why_not;  // it must not be asked, for this reason; "": it may be
+  std::string why_not;  // it must not be asked, for this reason; empty if it may be
 };
 
 struct GpuDumpRequest {

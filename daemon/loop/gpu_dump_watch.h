@@ -22,7 +22,7 @@ std::vector<GpuDumpTarget> ChooseGpuDumps(const JobState& state,
 
 class GpuDumpWatch {
  public:
-  // `incident`: the confirmed one; "": there is none. nullopt: there is nothing to ask now.
+  // `incident`: the confirmed one, or empty. nullopt if there is nothing to ask now.
   std::optional<GpuDumpRequest> Next(const JobKey& job, const std::string& incident,
                                      std::vector<GpuDumpTarget> targets);
 

@@ -32,7 +32,7 @@ class JobPairs {
   // `store` outlives this object.
   explicit JobPairs(JobStore* store) : store_(store) {}
 
-  // The job and those that share something with it, or with one of these; nullopt: no other job
+  // The job and those that share something with it, or with one of these; nullopt if no other job
   // does.
   std::optional<JoinedJobs> Find(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -41,7 +41,7 @@ class JobPairs {
   // Whether a job has summoned this one lately.
   bool IsSummoned(const JobKey& job, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the last look at the job found; nullopt: it waits for no other job.
+  // What the last look at the job found; nullopt if it waits for no other job.
   void SetReferral(const JobKey& job, std::optional<Referral> referral) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<Referral> ReferralOf(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How often the referral of the job has changed; of all jobs. Only grows until Forget().

@@ -13,7 +13,7 @@ namespace rollcall {
 
 struct HeldAttempt {
   int32_t number = 0;
-  std::string user;  // who began it; "": not known
+  std::string user;  // who began it; empty if unknown
   bool is_alive = false;
 };
 

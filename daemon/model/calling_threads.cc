@@ -51,7 +51,7 @@ bool IsAwaitedThread(const Process& process, uint32_t thread) {
 }
 
 // The thread that waits for the awaited ones: the main thread, or the only other one that makes
-// calls; 0: not known.
+// calls; 0 if unknown.
 uint32_t WaitingThread(const Process& process) {
   uint32_t other = 0;
   size_t others = 0;

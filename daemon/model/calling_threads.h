@@ -43,7 +43,7 @@ bool MayRace(const JobState& job, int32_t process, uint32_t a, uint32_t b);
 // A thread with calls on a communicator that another thread uses as well, and nothing orders them.
 struct RacingThread {
   uint32_t thread = 0;  // CallRecord::thread
-  std::string name;     // "": not known
+  std::string name;     // empty if unknown
   size_t newest = 0;    // index of its newest record in Member::records
 };
 

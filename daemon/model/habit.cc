@@ -68,7 +68,7 @@ class Departure {
   // The index, one step earlier, of the nth call that the habit expects.
   size_t Expected(size_t n) const { return at_ - period_ + n % period_; }
 
-  // The least number of skipped calls after which the others follow; 0: none.
+  // The least number of skipped calls after which the others follow, or 0.
   size_t Skipped() const {
     for (size_t skipped = 1; skipped < period_; ++skipped) {
       if (Follows(0, skipped)) return skipped;
@@ -76,7 +76,7 @@ class Departure {
     return 0;
   }
 
-  // The least number of extra calls after which the expected ones follow; 0: none.
+  // The least number of extra calls after which the expected ones follow, or 0.
   size_t Extra() const {
     for (size_t extra = 1; extra < std::min(made_, period_ + 1); ++extra) {
       if (Follows(extra, 0)) return extra;

@@ -90,12 +90,12 @@ enum class StandKind : uint8_t {
 
 StandFor WhomItIsFor(StandKind kind);
 bool HasTrait(StandKind kind, stands::Trait trait);
-// "a socket"; "": kUnknown.
+// "a socket"; empty means kUnknown.
 const char* StandKindInWords(StandKind kind);
 
 struct StandFunction {
   StandKind kind = StandKind::kUnknown;
-  std::string name;  // the function of the row, "Queue.get"; "": no row fits
+  std::string name;  // the function of the row, "Queue.get"; empty if no row fits
 };
 
 // By the row that fits closest to the program; without one, by what is at the other end.

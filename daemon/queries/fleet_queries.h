@@ -105,7 +105,7 @@ class FleetQueries : public QuerySource {
   std::vector<v1::Incident> AskForIncidents(const v1::ListIncidentsRequest& request,
                                             std::vector<std::string>* silent) const;
 
-  const std::unique_ptr<QuerySource> seen_;  // nullptr: local_ is another's
+  const std::unique_ptr<QuerySource> seen_;  // nullptr if local_ is another's
   QuerySource* const local_;
   const FleetView* const fleet_;
   const JobOwnership* const ownership_;

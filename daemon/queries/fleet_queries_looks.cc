@@ -21,7 +21,7 @@ constexpr int64_t kUsualLookNs = 6 * kSecond;
 
 struct Taken {
   std::set<std::string> hosts;
-  std::optional<int64_t> uid;  // of the job: another user's may have its name; -1: not known
+  std::optional<int64_t> uid;  // of the job: another user's may have its name; -1 if unknown
 };
 
 // Whether somebody waits for a look. Peers may ask this when the look has ended already.

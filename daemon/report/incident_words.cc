@@ -302,7 +302,7 @@ std::map<std::string, std::string> VersionsByComponent(const v1::Incident& incid
   return all;
 }
 
-// Why alerts of it are held back, or will be; "": they are not.
+// Why alerts of it are held back, or will be; empty if they are not.
 std::string AlertInWords(const v1::Incident& incident) {
   if (incident.has_silenced()) {
     return absl::StrCat("silenced until ", TimeInWords(incident.silenced().until()), " by ",

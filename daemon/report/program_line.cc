@@ -171,8 +171,8 @@ bool IsUsefulNative(const v1::Frame& frame, const std::string& name) {
       name, {"pybind11", "_Py", "Py", "cfunction", "method_vectorcall", "__", "rollcall::"});
 }
 
-// The function of a library that the frame at `user` has called, "": none has a name for people.
-// Frames are in the order of the stack, innermost first.
+// The function of a library that the frame at `user` has called, empty if none has a name for
+// people. Frames are in the order of the stack, innermost first.
 std::string CalledFrom(const v1::ThreadStack& thread, int user) {
   const bool from_python = thread.frames(user).python();
   std::string native;
@@ -201,8 +201,7 @@ std::string PlaceOf(const v1::Frame& frame) {
 bool IsOfAText(const v1::Frame& frame) { return frame.python() && frame.file() == "<string>"; }
 
 // The folder of the libraries that belong to the interpreter, such as
-// "/home/x/miniconda3/envs/y/lib/";
-// "": the stack does not show the interpreter.
+// "/home/x/miniconda3/envs/y/lib/"; empty if the stack does not show the interpreter.
 std::string FolderOfInterpreter(const v1::ThreadStack& thread) {
   for (const v1::Frame& frame : thread.frames()) {
     absl::string_view path = frame.module();

@@ -24,7 +24,7 @@ std::map<int32_t, int32_t> OtherSizes(const Communicator& comm) {
 }
 
 // NCCL has refused some ranks, all of them with other sizes than those that it has not. The size of
-// these; 0: it has not.
+// these; 0 if it has not.
 int32_t AcceptedSize(const Communicator& comm, const std::map<int32_t, int32_t>& others) {
   std::set<int32_t> accepted, refused;
   for (const auto& [rank, member] : comm.members) {

@@ -76,7 +76,7 @@ bool StandsBetween(const std::vector<const StuckCall*>& waits, const Lackers& la
   return any(true) && any(false) && is_mutual;
 }
 
-// The one process for which several ranks wait, if it explains their waits; -1: none.
+// The one process for which several ranks wait, if it explains their waits, or -1.
 int32_t FindLacked(const StuckCalls& calls, const std::map<int32_t, Lackers>& by_absent) {
   const MessageWaits waits = FindMessageWaits(calls, by_absent);
   int32_t lacked = -1;

@@ -35,8 +35,8 @@ size_t CountIn(const std::vector<Waiter>& waiters, const Processes& processes) {
 // other one has not made.
 bool IsCounted(const StuckCall& call) { return HasCountedIds(call.communicator->kind); }
 
-// The one creation of the cycle, or of counted ones the one with most ranks. nullptr: none, or
-// several.
+// The one creation of the cycle, or of counted ones the one with most ranks. nullptr if there is
+// none, or several.
 const StuckCall* FindCreation(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   const StuckCall* found = nullptr;
   for (const size_t i : cycle) {

@@ -201,7 +201,7 @@ void AddWaiters(const JobState& job, const Start& start, const StartBlame& blame
                    ": waiting for the others outside NCCL, shown by their stacks"));
 }
 
-// "": they wait for several, or it is not known.
+// Empty if they wait for several, or unknown.
 std::string KeyOf(const JobState& job, const std::vector<int32_t>& processes) {
   std::string key;
   for (const int32_t process : processes) {

@@ -17,7 +17,7 @@ const Process& At(const JobState& job, int32_t process) {
   return job.processes[static_cast<size_t>(process)];
 }
 
-// The size of the world; 0: unknown. `votes`: the number of ranks that got each WORLD_SIZE.
+// The size of the world; 0 if unknown. `votes`: the number of ranks that got each WORLD_SIZE.
 int32_t RightSize(const std::map<int32_t, size_t>& votes, size_t started) {
   size_t all = 0;
   for (const auto& [size, ranks] : votes) all += ranks;

@@ -29,7 +29,7 @@ struct Absent {
   // More than 1: stands for this many neighbours from `rank` on, on none of which there is a
   // report, and none with a known process.
   int32_t ranks = 1;
-  int32_t process = -1;  // -1: not known
+  int32_t process = -1;  // -1 if unknown
   Lack lack = Lack::kNotEntered;
   Gone gone = Gone::kNo;
   bool failed = false;  // an exception has ended it
@@ -120,7 +120,7 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
 // An absent rank with the known facts of its process.
 Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack);
 
-// By process: when it has begun its newest call or message on any communicator; 0: not known.
+// By process: when it has begun its newest call or message on any communicator; 0 if unknown.
 std::vector<int64_t> NewestCallTimes(const JobState& job);
 
 // An absent rank, or neighbours, without any report on the communicator. The data is missing, but

@@ -69,7 +69,7 @@ size_t CountTurns(const JobState& job, const RaceSide& side) {
   return turns;
 }
 
-// The racing thread of the rank that has its turn at the divergence; 0: none.
+// The racing thread of the rank that has its turn at the divergence, or 0.
 uint32_t TurnOf(const JobState& job, const RaceSide& side) {
   if (side.calls.empty()) return 0;
   const LazyVector<CallRecord>& records = side.member->records;
@@ -209,7 +209,7 @@ class OpenCalls {
     std::sort(places_.begin(), places_.end(), IsBefore);
   }
 
-  // nullopt: no such call is open.
+  // nullopt if no such call is open.
   std::optional<size_t> Find(uint64_t communicator, uint64_t position) const {
     const auto at = by_position_.find({communicator, position});
     return at == by_position_.end() ? std::nullopt : std::make_optional(at->second);

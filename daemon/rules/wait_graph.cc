@@ -78,7 +78,7 @@ class Index {
     (is_guess ? known.guessed : indirect ? known.indirect : known.seen).push_back(wait);
   }
 
-  std::vector<int32_t> slot_;  // by process, into waits_; -1: it is not absent
+  std::vector<int32_t> slot_;  // by process, into waits_; -1 if it is not absent
   std::vector<ProcessWaits> waits_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// Why a request is refused. `status` 0: it is not.
+// Why a request is refused. `status` is 0 if it is not.
 struct HttpDenial {
   int status = 0;
   std::string reason;  // for the metric: "host", "origin", ...

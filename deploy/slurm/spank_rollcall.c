@@ -35,10 +35,10 @@ static const char kLibraryName[] = "librollcall.so";
 // The arguments in plugstack.conf.
 static struct {
   char library[PATH_MAX];
-  // below it, each user has a folder for segments; "": the library's default
+  // below it, each user has a folder for segments; empty means the library's default
   char dir[PATH_MAX];
   char watch[PATH_MAX];   // the program that watches a step
-  char daemon[PATH_MAX];  // "": no step is watched
+  char daemon[PATH_MAX];  // empty means no step is watched
   char tls_ca[PATH_MAX];
   char token_file[PATH_MAX];
   enum level fallback;  // without --rollcall and ROLLCALL
@@ -135,8 +135,8 @@ static void __attribute__((format(printf, 2, 3))) say(spank_t spank, const char*
   slurm_spank_log("rollcall: %s", text);
 }
 
-// The value of a variable of the task in memory that the caller frees. "": not set. NULL: too long,
-// or no memory.
+// The value of a variable of the task in memory that the caller frees. Empty if unset. NULL: too
+// long, or no memory.
 static char* get(spank_t spank, const char* name) {
   char* value = malloc(kLongestValue);
   if (value == NULL) return NULL;
@@ -257,7 +257,8 @@ static void copy_variable(spank_t spank, const char* name, char out[kLongestName
   free(value);
 }
 
-// Which component of a heterogeneous job this step is, "0"; "": it is none, or has several of them.
+// Which component of a heterogeneous job this step is, "0"; empty if it is not one, or has several
+// of them.
 static void find_component(spank_t spank, char out[kLongestName]) {
   *out = '\0';
   char size[kLongestName], nodes[kLongestName], id[kLongestName], variable[kLongestName];

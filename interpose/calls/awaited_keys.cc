@@ -71,9 +71,9 @@ void EnterEntry(BlockedEntry* entry) {
 }
 
 struct OpenWait : InnerCall {
-  BlockedEntry* entry;   // nullptr: the thread has none
-  AwaitedKey* key;       // nullptr: none was free
-  uint64_t outer_since;  // of the call that the wait is inside of; 0: it is a call of its own
+  BlockedEntry* entry;   // nullptr if the thread has none
+  AwaitedKey* key;       // nullptr if all are in use
+  uint64_t outer_since;  // of the call that the wait is inside of; 0 if it is a call of its own
 };
 
 void EndWait(OpenCall* open) {

@@ -17,7 +17,7 @@ namespace rollcall {
 struct WantedKeys {
   TextView first, last;
   size_t count;
-  uint64_t timeout_ms;  // 0: none
+  uint64_t timeout_ms;  // 0 if there is none
 };
 inline constexpr int64_t kTimeoutOfStore = -1;  // one that the call does not pass
 

@@ -31,7 +31,7 @@ uint8_t HcclDtype(int type) {
 // Sum, product, maximum and minimum have NCCL's numbers.
 uint8_t HcclReduction(int reduction) { return static_cast<uint8_t>(reduction); }
 
-// The name in a configuration (HcclCommConfig), whose first word is its size; nullptr: none.
+// The name in a configuration (HcclCommConfig), whose first word is its size, or nullptr.
 constexpr size_t kNameAt = 32, kNameBytes = 128;
 const char* HcclName(const void* config) {
   size_t size = 0;

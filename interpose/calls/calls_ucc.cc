@@ -24,7 +24,7 @@ constexpr int kUccMissing = kUccNotSupported;  // what a call returns where ther
 // UCC's types in NCCL's numbers, or in PyTorch's where NCCL has none. A type that the program has
 // made has another number on each rank.
 uint8_t UccDtype(uint64_t type) {
-  constexpr int kClassBits = 3;  // 0: UCC's own
+  constexpr int kClassBits = 3;  // 0 means UCC's own
   constexpr uint8_t kComplex64 = kTorchDtypes + 9, kComplex128 = kTorchDtypes + 10;
   constexpr uint8_t kTypes[] = {ncclInt8,    kTorchDtypes + kTorchInt16,
                                 ncclInt32,   ncclInt64,
@@ -80,7 +80,7 @@ const UccOperation* FindOperation(int type) {
   return nullptr;
 }
 
-// nullptr: none.
+// nullptr if there is none.
 const UccBuffer* FindAlike(const UccCollArgs& args, Alike alike, uint32_t rank) {
   const bool in_place = (args.mask & kUccCollFlags) != 0 && (args.flags & kUccInPlace) != 0;
   switch (alike) {
@@ -232,7 +232,7 @@ void LearnRank(const LocalComm* comm, void* team) {
   comm->entry->size.store(attr.size, std::memory_order_relaxed);
 }
 
-// The team whose creation this thread asks about; nullptr: none, or it is not recorded.
+// The team whose creation this thread asks about; nullptr if there is none, or it is not recorded.
 LocalComm* FindInitializing(const void* team) {
   LocalComm* comm = IsInsideCall() || !Recording() ? nullptr : FindComm(team);
   const auto state = static_cast<uint32_t>(CommState::kInitializing);

@@ -25,7 +25,7 @@ void RecordProcessGroup(const void* group, const void* store);
 // The facts about a gloo group that is about to be made.
 struct GlooGroup {
   NewComm what;
-  uint64_t owner = 0;  // the id of the store of its c10d::ProcessGroup; 0: not known
+  uint64_t owner = 0;  // the id of the store of its c10d::ProcessGroup; 0 if unknown
   char name[sizeof(segment::CommEntry::name)] = {};
 };
 void DescribeGlooGroup(const void* store, int32_t rank, int32_t size, GlooGroup* group);

@@ -15,13 +15,13 @@
 
 namespace rollcall {
 
-// Takes a place for a message that the thread is about to post. -1: there is no room.
+// Takes a place for a message that the thread is about to post. -1 if there is no room.
 int AddMessage(const LocalComm* comm, Op op, uint64_t nth);
 // Sets the program's handle of a message that this thread posts.
 void SetMessageWork(int message, const void* work);
 void FinishMessage(int message);
 
-// The open message with this handle; -1: none, or it is done.
+// The open message with this handle; -1 if there is none, or it is done.
 int FindMessage(const void* work);
 struct Message {
   const LocalComm* comm;

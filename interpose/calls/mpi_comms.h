@@ -59,7 +59,7 @@ inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
   return handle;
 }
 
-// The communicator of a call that a thread makes inside of no other one; nullptr: it is not
+// The communicator of a call that a thread makes inside of no other one; nullptr if it is not
 // recorded.
 LocalComm* FindOuterComm(ThreadState* thread, MpiWord handle);
 
@@ -76,7 +76,7 @@ __attribute__((always_inline)) inline LocalComm* FindMpiComm(ThreadState* thread
   return FindOuterComm(thread, handle);
 }
 
-// nullptr: the communicator is not recorded. Also for a thread that is inside another call.
+// nullptr if the communicator is not recorded. Also for a thread that is inside another call.
 LocalComm* FindKnownComm(MpiWord handle);
 
 // False: an intercommunicator, or MPI returned an error.
@@ -85,7 +85,7 @@ bool RankAndSize(MpiWord comm, int* rank, int* size);
 // Records that the communicator is created, with this handle.
 void MpiCommCreated(LocalComm* comm, MpiWord handle);
 
-// The bytes of a call that a thread makes outside of other calls; 0: not known.
+// The bytes of a call that a thread makes outside of other calls; 0 if unknown.
 uint64_t OuterBytes(int64_t count, MpiWord type);
 __attribute__((always_inline)) inline uint64_t MessageBytes(int64_t count, MpiWord type) {
   return IsInsideCall() ? 0 : OuterBytes(count, type);

@@ -9,7 +9,7 @@ namespace rollcall {
 std::atomic<uint32_t> open_message_requests{0};
 
 // `owner` is a number that no other request has had, so that a thread that has found a slot sees
-// whether the slot is still that request's. 0: free. 1: being changed.
+// whether the slot is still that request's. 0 if free. 1: being changed.
 struct MessageRequest {
   std::atomic<uint64_t> owner{0};
   std::atomic<uintptr_t> request{0};
@@ -17,7 +17,7 @@ struct MessageRequest {
   uint64_t generation = 0;  // of the communicator: the child of a fork has others
   IssuedMessage message;
   bool is_persistent = false;
-  std::atomic<uint32_t> watcher{0};  // the thread inside a call with this request; 0: none
+  std::atomic<uint32_t> watcher{0};  // the thread inside a call with this request, or 0
   std::atomic<int32_t> index{0};     // of the request in that thread's array
 };
 

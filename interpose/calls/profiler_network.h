@@ -23,15 +23,15 @@ inline constexpr uint64_t kRequestedNetworkEvents = profiler::kProxyOp | profile
 bool RecordsNetwork(int version);
 
 // The communicator of this rank and size that a wrapper is creating: by this thread, or the only
-// such one. nullptr: none, or not clear. `is_taken(comm)`: NCCL has reported it already.
+// such one. nullptr if there is none, or not clear. `is_taken(comm)`: NCCL has reported it already.
 LocalComm* CommBeingCreated(int rank, int ranks, bool (*is_taken)(const LocalComm* comm));
 
-// The transfers of one operation begin. Returns the handle; nullptr: not recorded. `is_p2p`: of a
+// The transfers of one operation begin. Returns the handle; nullptr if not recorded. `is_p2p`: of a
 // send or receive.
 void* StartTransfer(const LocalComm* comm, uint64_t generation, const profiler::ProxyOp& transfer,
                     bool is_p2p);
 
-// A step of a transfer begins. nullptr: `transfer` is no handle of StartTransfer().
+// A step of a transfer begins. nullptr if `transfer` is no handle of StartTransfer().
 void* StartNetworkStep(const void* transfer, const profiler::ProxyStep& step);
 
 // False: `handle` is none of ours.

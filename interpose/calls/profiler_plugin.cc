@@ -43,10 +43,10 @@ std::atomic<int> added_mask{0};
 // A communicator; NCCL passes its address as `context`. Finalize() frees it.
 struct Context {
   std::atomic<bool> used;
-  LocalComm* comm;  // whose calls the plugin records; nullptr: none
+  LocalComm* comm;  // whose calls the plugin records, or nullptr
   uint64_t generation;
-  // The communicator whose transfers over the network the plugin records; nullptr: none. The
-  // wrappers may record its calls.
+  // The communicator whose transfers over the network the plugin records, or nullptr. The wrappers
+  // may record its calls.
   std::atomic<LocalComm*> network;
   uint64_t network_generation;
   int rank;

@@ -40,7 +40,7 @@ inline bool AnyOpenUccCall() { return open_ucc_calls.load(std::memory_order_rela
 
 // The open call on the context that was posted first.
 struct OldestUccCall {
-  const LocalComm* comm = nullptr;  // nullptr: none
+  const LocalComm* comm = nullptr;  // nullptr if there is none
   uint64_t number = 0;              // 1 + its position
 };
 OldestUccCall FindOldestUccCall(const void* context);

@@ -17,7 +17,7 @@ constexpr uint64_t kMostMembers = 1 << 20;
 
 // A context by its address.
 struct Context {
-  std::atomic<uintptr_t> address{0};  // 0: free
+  std::atomic<uintptr_t> address{0};  // 0 if free
   uint64_t id = 0;
   uint32_t size = 0;
 };

@@ -20,7 +20,7 @@ struct Slot {
   std::atomic<CallGraph*> graph;
 };
 Slot table[kTableSize];
-std::atomic<uint32_t> handle_count{0};  // 0: every look-up returns at once
+std::atomic<uint32_t> handle_count{0};  // 0 means every look-up returns at once
 std::atomic<uint32_t> last_number{0};
 
 void* MapChunk() {

@@ -34,7 +34,7 @@ constexpr BlockSize kBlockSizes[] = {
 constexpr uint32_t kFirstComms = 8;  // of a process: the least that a diagnosis needs
 constexpr int kBlockSizeCount = sizeof(kBlockSizes) / sizeof(kBlockSizes[0]);
 
-// The largest size that there is room for. nullptr: there is no room.
+// The largest size that there is room for. nullptr if there is no room.
 const BlockSize* ReserveBlock(uint32_t index) {
   SegmentPart parts[kBlockSizeCount];
   const size_t begin = segment::CommBlockOffset(index);
@@ -83,7 +83,7 @@ bool ClaimIndex(uint32_t* index) {
   return false;
 }
 
-// A block that no communicator has had. nullptr: all are in use, or there is no room.
+// A block that no communicator has had. nullptr if all are in use, or there is no room.
 LocalComm* ClaimNewBlock() {
   uint32_t index;
   if (!ClaimIndex(&index)) return nullptr;
@@ -141,7 +141,7 @@ void ClearBlock(LocalComm* comm) {
   Clear(comm->ring, (comm->ring_mask + 1) * sizeof(segment::RecordEntry));
 }
 
-// nullptr: there is no room (counted and reported).
+// nullptr if there is no room (counted and reported).
 LocalComm* ClaimRoom() {
   LocalComm* comm = ClaimNewBlock();
   if (comm == nullptr) comm = ClaimEndedBlock();

@@ -23,7 +23,7 @@ struct NewComm {
 };
 
 // Claims a block for a communicator that is about to be created, in the state kInitializing.
-// nullptr: there is no room (counted), or recording is off.
+// nullptr if there is no room (counted), or recording is off.
 LocalComm* AddComm(const NewComm& what);
 
 void SetState(LocalComm* comm, segment::CommState state);

@@ -27,7 +27,7 @@ struct OpenCall {
   void (*thrown)(OpenCall* call);  // records that the call threw
   const void* frame;               // of the wrapper that is in the call
 };
-extern __thread OpenCall* open_call;  // nullptr: none
+extern __thread OpenCall* open_call;  // nullptr if there is none
 
 // A thread has one at a time, of any family.
 inline constexpr size_t kOpenCallBytes = 72;
@@ -41,7 +41,7 @@ Call* OpenCallRoom() {
 // A call that may be inside an open one, which goes on after it. It has a room of its own, so a
 // thread has one of them at a time.
 struct InnerCall : OpenCall {
-  OpenCall* outer;  // nullptr: it is inside no other one
+  OpenCall* outer;  // nullptr if it is inside no other one
 };
 inline constexpr size_t kInnerCallBytes = 48;
 alignas(InnerCall) extern __thread char inner_call_room[kInnerCallBytes];

@@ -17,7 +17,7 @@ namespace rollcall {
 // The record of a captured call.
 struct CapturedRecord {
   segment::RecordEntry* record;
-  CallGraph* graph;  // nullptr: there was no room
+  CallGraph* graph;  // nullptr if there was no room
 };
 
 // Begin and end a call that is captured into a CUDA graph. The call takes no position.

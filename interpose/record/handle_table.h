@@ -16,7 +16,7 @@ namespace rollcall {
 void BindHandle(LocalComm* comm, const void* handle);
 void ForgetHandle(LocalComm* comm);
 
-// nullptr: no communicator has this handle.
+// nullptr if no communicator has this handle.
 LocalComm* FindComm(const void* handle);
 
 // As FindComm(), and records the communicator as the last one that the thread used.

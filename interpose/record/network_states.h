@@ -17,7 +17,7 @@ namespace rollcall {
 // (reported).
 bool MakeNetworkRoom();
 
-// The entry of a transfer, which it claims if necessary. nullptr: no entry is free (counted).
+// The entry of a transfer, which it claims if necessary. nullptr if no entry is free (counted).
 segment::NetworkEntry* FindTransfer(uint64_t generation, const segment::NetworkTransfer& transfer);
 
 // A step has begun; it waits; it has ended. Of `step`, SetWait() and EndStep() need only the

@@ -200,8 +200,8 @@ uint32_t CopyStack(long memory, uint64_t from, void* to) {
   return count < 0 ? 0 : static_cast<uint32_t>(count);
 }
 
-// Claims the slot of a stack request. nullptr: no request, one withdrawn, or claimed by another
-// thread.
+// Claims the slot of a stack request. nullptr if there is no request, or it was withdrawn or
+// claimed by another thread.
 StackSlot* ClaimSlot(SegmentHeader* header, uint64_t request) {
   auto* slots =
       reinterpret_cast<StackSlot*>(reinterpret_cast<char*>(header) + segment::kStackSlotsOffset);

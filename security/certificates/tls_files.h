@@ -23,7 +23,7 @@
 
 namespace rollcall {
 
-// "": none. A certificate needs a key.
+// Empty if there is none. A certificate needs a key.
 struct TlsPaths {
   std::string certificate;  // with its chain
   std::string key;
@@ -72,7 +72,7 @@ class TlsFiles {
     explicit Source(const std::string& path);
     absl::Status Read();
 
-    std::optional<WatchedFile> file;  // nullopt: not asked for
+    std::optional<WatchedFile> file;  // nullopt if not asked for
     std::string latest;               // its content
   };
 

@@ -29,13 +29,13 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsFiles& f
 
 // How a client reaches a daemon.
 struct ChannelSecurity {
-  // With a Current() and authorities; nullptr: no TLS. Somebody must call Poll() if the files may
-  // change while the channel lives. With a revocation list, a new connection to a daemon whose
+  // With a Current() and authorities; nullptr without TLS. Somebody must call Poll() if the files
+  // may change while the channel lives. With a revocation list, a new connection to a daemon whose
   // certificate it revokes fails.
   std::shared_ptr<const TlsFiles> tls;
-  // The name that the daemon's certificate must hold; "": the host of the address.
+  // The name that the daemon's certificate must hold; empty means the host of the address.
   std::string server_name;
-  std::string token_file;  // "": none
+  std::string token_file;  // may be empty
   // The user that the client trusts to run the daemon on this host without TLS, as
   // DaemonUser::Parse() reads it.
   std::string daemon_user;

@@ -47,7 +47,7 @@ class KeySource {
   KeySource(const KeySource&) = delete;
   KeySource& operator=(const KeySource&) = delete;
 
-  // nullptr: none has been read yet.
+  // nullptr if none has been read yet.
   std::shared_ptr<const KeySet> keys() const;
   // The result of the last try, which says what to do.
   absl::Status status() const;

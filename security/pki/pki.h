@@ -40,7 +40,7 @@ absl::StatusOr<int64_t> InitPki(const std::string& folder, const std::string& do
 absl::StatusOr<PkiEntry> IssueInPki(const std::string& folder, const PkiRequest& request,
                                     int64_t now_s);
 
-// A new key and a certificate with the same names. `days` 0: for as long as the last one.
+// A new key and a certificate with the same names. `days` 0 means for as long as the last one.
 absl::StatusOr<PkiEntry> RenewInPki(const std::string& folder, const std::string& name, int days,
                                     int64_t now_s);
 

@@ -46,7 +46,7 @@ struct Case {
 
 const std::vector<std::string>& FaultNames();
 
-// `fault`: one of FaultNames(); "": the seed chooses the fault.
+// `fault`: one of FaultNames(); empty means the seed chooses the fault.
 Case MakeFault(uint64_t seed, int most_ranks, const std::string& fault = "");
 
 // A healthy job that is hard to judge: slow ranks, long pauses, late agents, lost records.

@@ -13,7 +13,7 @@
 
 namespace rollcall::corpus {
 
-// Who may be named. -1: any.
+// Who may be named. -1 means any.
 struct RightAnswer {
   NetworkFault fault = NetworkFault::kNone;
   int32_t culprit = -1, peer = -1;
@@ -32,7 +32,7 @@ struct NetworkCase {
 const std::vector<std::string>& NetworkFaultKinds();
 const std::vector<std::string>& HealthyNetworkKinds();
 
-// `kind`: "": the seed chooses.
+// `kind`: if empty, the seed chooses.
 NetworkCase MakeNetworkFault(uint64_t seed, const std::string& kind = "");
 NetworkCase MakeHealthyNetwork(uint64_t seed, const std::string& kind = "");
 

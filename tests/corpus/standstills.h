@@ -26,7 +26,7 @@ struct StandCase {
 const std::vector<std::string>& StandstillKinds();
 const std::vector<std::string>& HealthyStandKinds();
 
-// `kind`: one of StandstillKinds(); "": the seed chooses.
+// `kind`: one of StandstillKinds(); empty means the seed chooses.
 StandCase MakeStandstill(uint64_t seed, const std::string& kind = "");
 // Looks like a standstill, and is none: something moves, sleeps, or waits for work.
 StandCase MakeHealthyStand(uint64_t seed, const std::string& kind = "");

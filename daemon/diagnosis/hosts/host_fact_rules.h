@@ -37,7 +37,7 @@ struct HostFactRule {
   HostSignWeight weight;
   HostPeers peers;
   int64_t least;
-  const char* advice;  // id in HostAdvice(); "": none
+  const char* advice;  // id in HostAdvice(), or empty
 };
 
 // The row of the kind. Every kind has one.

@@ -92,7 +92,7 @@ class Kernel {
 // The other end of a transfer.
 struct OtherEnd {
   int point = -1;
-  const NetworkState* state = nullptr;  // nullptr: no transfer
+  const NetworkState* state = nullptr;  // nullptr if there is no transfer
   bool is_known = false;  // false: the sample that should tell is missing or not whole
 };
 

@@ -42,7 +42,7 @@ class NetworkPoints {
   bool IsWhole(int32_t rank) const;
   // Whether the ranks of its host are known that have transfers over the network.
   bool IsHostWhole(int32_t rank) const;
-  // A number that ranks of one host share; -1: the rank has no sample.
+  // A number that ranks of one host share; -1 if the rank has no sample.
   int32_t NodeOf(int32_t rank) const;
 
  private:

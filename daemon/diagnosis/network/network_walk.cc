@@ -135,7 +135,7 @@ class Count {
 
   int channels() const { return channels_; }
 
-  // nullptr: no end has the most votes. Ends that states leave open need more than the others;
+  // nullptr if no end has the most votes. Ends that states leave open need more than the others;
   // two faults at once are two right answers.
   const Votes* Winner() const {
     const Votes* best = nullptr;

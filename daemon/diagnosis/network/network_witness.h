@@ -11,7 +11,7 @@
 namespace rollcall {
 
 struct NetworkWitness {
-  std::string text;  // "rank 3: its GPU has not started the call, shown by GPU markers"; "": none
+  std::string text;  // "rank 3: its GPU has not started the call, shown by GPU markers", or empty
   bool is_proof = false;  // false: it may have nothing to do with the transfers
 };
 

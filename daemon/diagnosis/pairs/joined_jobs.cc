@@ -66,7 +66,7 @@ bool FitTogether(const Communicator& a, const Communicator& b) {
   return creation.is_known && creation.last_entered_ns <= creation.first_left_ns + kClocksAgreeNs;
 }
 
-// The owner of the members' processes; -1: not known, or there are several.
+// The owner of the members' processes; -1 if unknown, or there are several.
 int64_t OwnerOf(const JobState& job, const Communicator& comm) {
   int64_t owner = -1;
   for (const auto& [rank, member] : comm.members) {

@@ -37,7 +37,7 @@ struct JoinedJobs {
   JobState state;
   std::vector<Part> parts;  // at least one
 
-  // The number of the part to which the process belongs; -1: the process is not known.
+  // The number of the part to which the process belongs; -1 if the process is not known.
   int PartOf(int32_t process) const;
 };
 

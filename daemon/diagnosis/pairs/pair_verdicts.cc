@@ -77,7 +77,7 @@ bool Involves(const JoinedJobs& joined, const Verdict& verdict, size_t part) {
          PartsOfWaiting(joined, verdict).count(part) != 0;
 }
 
-// "ranks 2-3 are ranks 0-1 of job "engine""; "": none of these ranks is of the part.
+// "ranks 2-3 are ranks 0-1 of job "engine""; empty if none of these ranks is of the part.
 std::string PartInWords(const JoinedJobs& joined, size_t part, const std::vector<int32_t>& ranks) {
   if (ranks.empty()) return "";
   std::vector<int32_t> there;

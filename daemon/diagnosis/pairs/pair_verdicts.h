@@ -26,7 +26,7 @@ struct PairVerdicts {
   std::string summary;
 };
 
-// By part: when the open incident of the job was opened; nullopt: it has none.
+// By part: when the open incident of the job was opened, or nullopt.
 using OpenedNs = std::vector<std::optional<int64_t>>;
 
 // `verdicts`: on the joined state, the roots first.

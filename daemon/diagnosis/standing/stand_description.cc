@@ -75,7 +75,7 @@ std::string OwnChildInWords(const StandNode& child, const std::string& name) {
                       is_a_wait ? absl::StrCat(", which waits in ", in) : "");
 }
 
-// "its child 4711 (cat)", "rank 2", "process 812 (python)"; "": nobody is known.
+// "its child 4711 (cat)", "rank 2", "process 812 (python)"; empty if unknown.
 std::string OthersInWords(const StandScene& scene, size_t i) {
   const StandNode& rank = scene.Rank(i);
   if (rank.waits_for.empty()) return "";
@@ -144,8 +144,8 @@ std::string WaitInWords(const StandScene& scene, size_t i) {
                       for_whom.empty() ? "" : absl::StrCat(" for ", for_whom));
 }
 
-// The barrier at which all ranks wait, or, of culprits, theirs, at which no other rank waits. "":
-// the ranks wait elsewhere, or these at several.
+// The barrier at which all ranks wait, or, of culprits, theirs, at which no other rank waits. Empty
+// if the ranks wait elsewhere, or these at several.
 std::string FindBarrier(const StandScene& scene, const StandBlame& blame) {
   const bool has_culprits = !blame.culprits.empty();
   if (!has_culprits && blame.shape != StandShape::kAll) return "";

@@ -54,9 +54,9 @@ class StandScene {
   // that process.
   bool IsBehindAServer(const std::vector<size_t>& nodes) const;
   bool IsAwaited(size_t i) const;
-  // The file that the rank waits to lock, or that others wait to lock and it holds; "": none.
+  // The file that the rank waits to lock, or that others wait to lock and it holds, or empty.
   std::string FindLock(size_t i) const;
-  // The name of JAX's barrier at which the rank waits; "": it waits elsewhere, or unknown.
+  // The name of JAX's barrier at which the rank waits; empty if it waits elsewhere, or unknown.
   std::string BarrierOf(size_t i) const;
   bool AnySpins() const;
   // Ranks that no agent sees.

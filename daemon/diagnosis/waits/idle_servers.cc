@@ -103,7 +103,7 @@ int32_t RankOf(const JobState& job, const Communicator& comm, const Process& pro
 }
 
 // How often the rank has handed out work by the communicator: by messages, or by collectives;
-// nullopt: it has done something else there, too.
+// nullopt if it has done something else there, too.
 std::optional<size_t> CountHandedOut(const Member& member, int32_t rank, bool is_message) {
   const auto hands_out = [&](const CallRecord& record) { return HandsOut(record.args, rank); };
   if (!std::all_of(member.records.begin(), member.records.end(), hands_out)) return std::nullopt;

@@ -22,7 +22,7 @@ class LiveRanks {
   // for.
   bool GoesOn(int32_t process, int64_t since_ns) const;
 
-  // When it has begun its newest call or message; 0: not known.
+  // When it has begun its newest call or message; 0 if unknown.
   int64_t Newest(int32_t process) const;
 
   // Whether a thread beside its main one waits for messages: then what the process receives is no

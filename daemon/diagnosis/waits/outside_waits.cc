@@ -43,7 +43,7 @@ bool IsOutsideTheSample(const JobState& job, const Culprit& culprit, const Verdi
          process->stacks_ns < verdict.since_ns && culprit.ending.empty();
 }
 
-// nullptr: nothing that it waits for outside is known to have moved during the wait.
+// nullptr if nothing that it waits for outside is known to have moved during the wait.
 const Process* FindMoved(const JobState& job, const Culprit& culprit, const Verdict& verdict) {
   const Process* process = FindProcess(job, culprit.process);
   const bool is_known = process != nullptr && !process->holds_several && culprit.ending.empty() &&

@@ -9,20 +9,21 @@ export function standsStill(job: JobStatus): boolean {
   return job.state === "hung" || job.state === "suspected";
 }
 
-// When the job came into its state, in milliseconds since 1970; 0: not known.
+// When the job came into its state, in milliseconds since 1970; 0 if unknown.
 export function since(job: JobStatus): number {
   const opened = standsStill(job) ? job.last_incident?.opened_at : undefined;
   const ended = job.state === "ended" ? job.ended_at : undefined;
   return Date.parse(opened ?? ended ?? job.since) || 0;
 }
 
-// Ranks times the milliseconds up to `now`; 0: the job does not stand still, or since when is not known.
+// Ranks times the milliseconds up to `now`; 0 if the job does not stand still, or since when is not
+// known.
 export function lost(job: JobStatus, now: number): number {
   const from = since(job);
   return standsStill(job) && from > 0 ? job.ranks * Math.max(0, now - from) : 0;
 }
 
-// "16,388 ranks stand idle in 2 jobs; 12.3 rank-hours lost so far"; "": none does.
+// "16,388 ranks stand idle in 2 jobs; 12.3 rank-hours lost so far"; empty if none does.
 export function idleInWords(jobs: JobStatus[], now: number): string {
   const still = jobs.filter(standsStill);
   if (still.length === 0) return "";

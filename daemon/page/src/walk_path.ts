@@ -9,13 +9,13 @@ const kFirstRanks = 4; // of a longer way; the last ones fill the rest
 
 export interface Stop {
   rank: number;
-  leftOut: number; // more than 0: so many ranks stand here instead of one
+  leftOut: number; // if more than 0, so many ranks stand here instead of one
 }
 
 export interface Link {
   isUp: boolean; // data flows from the rank below to the rank above
   isStuck: boolean; // the first link on the way that does not move
-  wait: string; // what the rank below waits for; "": not known
+  wait: string; // what the rank below waits for; empty if unknown
   when: string; // "channel 0, for 12 s"
 }
 

@@ -51,7 +51,7 @@ RankMap ByParent(const JobState& job, const Communicator& comm, const RankRanges
   return result;
 }
 
-// The WORLD_SIZE of most known members; -1: unknown. Some may have got another one.
+// The WORLD_SIZE of most known members; -1 if unknown. Some may have got another one.
 int32_t WorldSize(const JobState& job, const Communicator& comm) {
   std::map<int32_t, size_t> members;  // by world size
   auto newest = members.end();        // most members got the same

@@ -39,7 +39,7 @@ constexpr int kMostSeconds = 120;  // for one input
 constexpr int kBroken = 77;
 
 struct Flags {
-  long seconds = 0;  // 0: no limit
+  long seconds = 0;  // 0 means no limit
   uint64_t runs = 0;
   std::string artifacts = "./";
   unsigned seed = std::random_device()();

@@ -20,7 +20,7 @@ class OpenRegularTest : public testing::Test {
  protected:
   std::string At(const std::string& name) const { return tree_.root() + "/" + name; }
 
-  // The errno of an attempt to open this; 0: it was opened.
+  // The errno of an attempt to open this; 0 if it was opened.
   static int Try(const std::string& path) {
     errno = 0;
     return OpenRegular(path, O_RDONLY).valid() ? 0 : errno;

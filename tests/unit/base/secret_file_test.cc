@@ -17,7 +17,7 @@ class SecretFileTest : public testing::Test {
  protected:
   void SetUp() override { tree_.Write("a.key", "secret"); }
 
-  // The error for a file with these permissions; "": it may be used.
+  // The error for a file with these permissions; empty if it may be used.
   std::string Error(mode_t mode) {
     EXPECT_EQ(chmod(path_.c_str(), mode), 0);
     WatchedFile file(path_);

@@ -148,7 +148,7 @@ class Viewer {
 
 class DaemonStressTest : public testing::Test {
  protected:
-  // nullptr: it did not start.
+  // nullptr if it did not start.
   std::unique_ptr<Daemon> StartDaemon() const {
     DaemonOptions options;
     options.limits = LimitsFor(kSecond / 5);
@@ -162,7 +162,7 @@ class DaemonStressTest : public testing::Test {
     return started.ok() ? std::move(daemon) : nullptr;
   }
 
-  // The reported incident of the hung job; "": there is none.
+  // The reported incident of the hung job, or empty.
   static std::string FindReport(const Daemon& daemon) {
     for (const v1::Incident& incident : daemon.GetIncidents(kHung)) {
       if (incident.has_confirmed_at() && !incident.report_path().empty()) return incident.id();

@@ -35,7 +35,7 @@ class LibraryStackRoomTest : public PreloadedProcessTest {
                  });
   }
 
-  // Of its only segment, as it sees it; 0: there is none.
+  // Of its only segment, as it sees it, or 0.
   uint64_t BytesOfSegment(pid_t pid) const {
     std::error_code error;
     const std::string folder = absl::StrCat("/proc/", pid, "/root", directory_.string());

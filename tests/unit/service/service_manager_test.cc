@@ -24,7 +24,7 @@ class Systemd {
     EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), size), 0);
   }
   ~Systemd() { close(fd_); }
-  // The next message; "": none.
+  // The next message, or empty.
   std::string Next() {
     char text[1000];
     const ssize_t size = recv(fd_, text, sizeof(text), 0);

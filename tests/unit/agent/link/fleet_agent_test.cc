@@ -107,10 +107,10 @@ class FleetAgentTest : public CollectorTest {
     CollectorTest::TearDown();
   }
 
-  std::string tls_ca_;  // file; "": no TLS
+  std::string tls_ca_;  // file; empty without TLS
   std::vector<std::unique_ptr<Child>> children_;
   std::unique_ptr<FleetAgent> agent_;
-  std::shared_ptr<Sink> sink_;  // nullptr: it wants to hear of no hangs
+  std::shared_ptr<Sink> sink_;  // nullptr if it wants to hear of no hangs
 };
 
 // Else an agent that may speak for every host could have this one marked.

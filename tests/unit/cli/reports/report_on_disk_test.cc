@@ -46,7 +46,7 @@ TEST(ReportOnDiskTest, FieldsOfALaterReleaseAreLeftOutAndTextsAreCleaned) {
 }
 
 struct BadCase {
-  const char* content;  // nullptr: there is no file
+  const char* content;  // nullptr if there is no file
   const char* words;
 };
 

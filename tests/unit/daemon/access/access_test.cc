@@ -121,7 +121,7 @@ class AccessTest : public testing::Test {
     return stream->Finish();
   }
 
-  // The jobs of this name, as the caller sees them. "": the owner of the daemon.
+  // The jobs of this name, as the caller sees them. Empty means the owner of the daemon.
   std::vector<std::string> JobsAs(const std::string& token, const std::string& job) {
     const auto stub = token.empty() ? v1::Query::NewStub(daemon_->InProcessChannel())
                                     : v1::Query::NewStub(channel_);

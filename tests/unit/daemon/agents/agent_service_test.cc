@@ -114,7 +114,7 @@ class HandMadeAgent {
   explicit HandMadeAgent(grpc::Server* server) : HandMadeAgent(server->InProcessChannel({})) {}
   explicit HandMadeAgent(const std::shared_ptr<grpc::ChannelInterface>& channel)
       : HandMadeAgent(channel, "") {}
-  // Presents the token; "": none.
+  // Presents the token, unless it is empty.
   HandMadeAgent(const std::shared_ptr<grpc::ChannelInterface>& channel, const std::string& token)
       : stub_(v1::AgentLink::NewStub(channel)) {
     if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);

@@ -109,7 +109,7 @@ TEST(ParsedSizeOfTickTest, AnHonestTickCountsForAboutWhatItTakes) {
   EXPECT_LE(SizeOf(bytes).value_or(0), 4 * taken);
 }
 
-// Of the whole program. 0: the allocator does not count.
+// Of the whole program. 0 if the allocator does not count.
 uint64_t AllocatedNow() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;

@@ -152,7 +152,7 @@ class Model {
  public:
   explicit Model(const Rules& rules) : rules_(rules) {}
 
-  // "": every invariant holds in every state. Else the first that does not.
+  // Empty if every invariant holds in every state. Else the first that does not.
   std::string Explore();
   size_t states() const { return seen_.size(); }
   // For each state that Explore() found: the owner dies.

@@ -105,7 +105,7 @@ class ByName : public Authenticator {
 // The parts of a daemon that answer.
 class OneDaemon {
  public:
-  // `tls`: nullptr: none.
+  // `tls`: nullptr if there is none.
   OneDaemon(Town* town, const std::string& name, std::shared_ptr<const TlsFiles> tls = nullptr)
       : view(town, name), town_(town), name_(name) {
     IncidentBookOptions options;

@@ -46,7 +46,7 @@ class Calls {
  public:
   Calls() { response_.mutable_now()->set_seconds(static_cast<int64_t>(kStart) + 60); }
 
-  // Times after kStart; `returned` 0: the call has not returned.
+  // Times after kStart; `returned` 0 if the call has not returned.
   v1::CallSpan* Add(int32_t rank, const std::string& operation, double position, double entered,
                     double returned) {
     v1::CallSpan* span = CommOf(rank)->add_calls();

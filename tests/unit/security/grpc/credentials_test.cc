@@ -252,7 +252,7 @@ TEST_F(CredentialsTest, AnAgentCannotPassForADaemon) {
 // --- A revoked daemon.
 class RevokedDaemonTest : public CredentialsTest {
  protected:
-  // The list of the authority, with this certificate in it; "": with none.
+  // The list of the authority, with this certificate in it; empty for a list without certificates.
   void Revoke(const std::string& certificate_pem) {
     std::vector<RevokedSerial> revoked;
     if (!certificate_pem.empty()) {
