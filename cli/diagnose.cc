@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall diagnose: finds out what is wrong with jobs that hang now and that nobody prepared. It
+// rollcall diagnose: finds out what is wrong with jobs that hang now and that no user prepared. It
 // looks at their processes on this host three times, from outside, and applies the daemon's rules.
 //
 // Exit codes: 0 if nothing stands still, 3 if a job hangs, 2 if it is unknown, or bad usage.

@@ -27,7 +27,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses it
+constexpr size_t kShortestToken = 32;  // of letters and digits: no attacker guesses it
 
 // Of --help, in the form of cli/examples.cc.
 constexpr char kExamples[] =

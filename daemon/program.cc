@@ -59,7 +59,7 @@ void PrintImported(const ImportCounts& counts, std::ostream* out) {
        << counts.silences << " silences\n";
 }
 
-// Nobody else waits for an import, and a busy server may need long.
+// No other thread waits for an import, and a busy server may need long.
 constexpr std::chrono::seconds kImportConnectsWithin{30};
 
 // Copies the history in `file` into the database. Says on stderr how far it is.

@@ -58,7 +58,7 @@ struct LocalComm {
   bool by_plugin = false;  // NCCL reported it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* parent = nullptr;    // of a side channel (side_channel.h)
   std::atomic<bool> has_no_side_channel{false};  // there was no room for one of its side channels
-  segment::RecordEntry* private_ring = nullptr;  // nobody reads it; nullptr if never needed
+  segment::RecordEntry* private_ring = nullptr;  // it is never read; nullptr if never needed
   PlacedMarker placed[segment::kMarkerLanes];
   // True: nothing shows when the GPU has written the last marker, because two streams share a lane,
   // a value comes twice, or a graph writes with each launch.

@@ -81,7 +81,7 @@ struct ClockPair {
   Word realtime_ns;
 };
 
-// The program's annotations (rollcall.h). Stored as words, so that nobody waits: a phase that is
+// The program's annotations (rollcall.h). Stored as words, so that no thread waits: a phase that is
 // read during a change may mix the old text and the new one.
 inline constexpr size_t kPhaseWords = 6;
 struct Annotations {

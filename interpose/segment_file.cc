@@ -232,7 +232,8 @@ int CreateFile(uint64_t start_time, uint64_t own_namespace) {
   return -1;
 }
 
-// Whoever ends removes the folder if it is empty, so it can go between our making it and using it.
+// A process that ends removes the folder if it is empty, so it can go between our making it and
+// using it.
 int CreateFileInFolder(uint64_t start_time, uint64_t own_namespace) {
   for (int i = 0; i < kTries; ++i) {
     if (!PrepareFolder()) return -1;
@@ -270,8 +271,8 @@ bool IsMapped(size_t offset) {
   return mapped[offset / kSmallestPage].load(std::memory_order_acquire);
 }
 
-// Maps the bytes in the place of the segment, for reading and writing. The file must have them:
-// whoever looks for pointers in all memory of a process (valgrind's search for leaks) reads
+// Maps the bytes in the place of the segment, for reading and writing. The file must have them: a
+// tool that looks for pointers in all memory of a process (valgrind's search for leaks) reads
 // everything that is mapped for reading, and a page without a file behind it costs a SIGBUS for
 // each word. A page that is mapped stays as it is, because the GPU may write there.
 bool MapPart(int fd, size_t begin, size_t end) {

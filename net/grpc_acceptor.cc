@@ -103,7 +103,7 @@ void GrpcAcceptor::Serve() {
 }
 
 void GrpcAcceptor::AcceptFrom(HttpListener* listener) {
-  // accept() reports a lack of descriptors also where nobody waits.
+  // accept() reports a lack of descriptors also if no connection waits.
   if (!listener->HasClient()) return EndStarving();
   for (int i = 0; i < kMostAtOnce; ++i) {
     if (!HasPlace()) return listener->Pause();

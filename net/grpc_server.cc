@@ -19,9 +19,9 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kCallsEndWithin{2};
-// What a stream may receive of messages that nobody reads yet. An agent's next ticks wait there
-// while the daemon is late, so thousands of streams fill it. A message that is being read has all
-// the room that it needs.
+// What a stream may receive of unread messages. An agent's next ticks wait there while the daemon
+// is late, so thousands of streams fill it. A message that is being read has all the room that it
+// needs.
 constexpr int kBytesAhead = 16 << 10;
 // Of a buffer for reading. gRPC 1.51 heeds it only without the experiment tcp_read_chunks, with
 // which a buffer has 64 KiB after one long message.
@@ -37,7 +37,7 @@ using ExternalConnection = grpc::experimental::ExternalConnectionAcceptor::NewCo
 constexpr int kStreams = 100;
 constexpr int kHeaderBytes = 8 << 10;  // with a token of an issuer
 
-// Nobody but this user can connect to one.
+// Only this user can connect to one.
 bool IsOfUnixSocket(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
@@ -47,7 +47,7 @@ bool IsOfUnixSocket(int fd) {
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
-  // gRPC 1.51 has no limit for what a compressed message becomes. Nobody sends one.
+  // gRPC 1.51 has no limit for what a compressed message becomes. No client sends one.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   // These hold once the client has acknowledged them; Http2Guard holds always.

@@ -103,8 +103,8 @@ uint64_t SocketInodeOf(int fd) {
   return fstat(fd, &about) == 0 ? about.st_ino : 0;
 }
 
-// The guards of connections without TLS, by descriptor. Whoever closes the socket tells nobody, so
-// the kernel's number of the socket says whether the descriptor is still the same.
+// The guards of connections without TLS, by descriptor. The thread that closes the socket does not
+// report it, so the kernel's number of the socket says whether the descriptor is still the same.
 class PlaintextGuards {
  public:
   void Add(int fd) {

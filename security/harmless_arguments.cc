@@ -192,8 +192,8 @@ class CommandLine {
     return nullptr;
   }
 
-  // An unknown flag may have a value: what follows may be that, and not the program. False: nobody
-  // knows.
+  // An unknown flag may have a value: what follows may be that, and not the program. False if
+  // unknown.
   bool SendFlagOfStarter(const Starter& starter) {
     const absl::string_view argument = arguments_[at_];
     const size_t before = at_;

@@ -19,7 +19,7 @@ struct HarmlessFlag {
 };
 
 // From the help of torchrun, accelerate, DeepSpeed, Megatron-LM, the Trainer of Hugging Face, vLLM,
-// SGLang, mpirun and srun. A flag belongs here only if nobody would give it a secret, a name of a
+// SGLang, mpirun and srun. A flag belongs here only if no user would give it a secret, a name of a
 // person, or a path.
 inline constexpr HarmlessFlag kHarmlessFlags[] = {
     // Launchers.

@@ -32,8 +32,8 @@ inline constexpr int kLocalPatienceMs = 1'000;
 
 // A connected socket that does not block. `address` is one for which
 // IsOnThisHost() holds. Of a name with several addresses, the first that belongs to an accepted
-// user counts. Waits at most twice `patience_ms`, once for each step. Whoever connects anew gives
-// up its place among those who wait for the daemon.
+// user counts. Waits at most twice `patience_ms`, once for each step. A client that connects anew
+// gives up its place among those that wait for the daemon.
 //
 // kUnavailable: no program listens there. kDeadlineExceeded: the daemon does not accept connections
 // now, because it is busy or has too many. kPermissionDenied: the listener belongs to somebody

@@ -28,8 +28,8 @@ class Passwords {
 
   bool empty() const { return hashes_.empty(); }
   // Whether this password has come from this network before, and was right: then Check() says yes
-  // at once. `network` is any text, as of NetworkOf(). Another network learns nothing here: whoever
-  // guesses there must wait for Check().
+  // at once. `network` is any text, as of NetworkOf(). Another network learns nothing here: a
+  // client that guesses there must wait for Check().
   bool IsRemembered(const std::string& user, const std::string& password,
                     const std::string& network) const;
   bool Check(const std::string& user, const std::string& password, const std::string& network);

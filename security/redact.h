@@ -20,7 +20,7 @@ namespace rollcall {
 inline constexpr char kRedacted[] = "[redacted]";
 inline constexpr char kNoDefaultPatterns[] = "none";
 // Redact() leaves out what follows, and the word in which the limit lies, which may be a part of a
-// secret: nobody reads on, and the cost is bounded.
+// secret: it reads no further, and the cost is bounded.
 inline constexpr size_t kMaxRedactedText = 65'536;  // bytes
 
 class Redactor {

@@ -120,7 +120,7 @@ absl::StatusOr<std::string> RemoveToken(absl::string_view text, absl::string_vie
   const size_t first = DashLine(lines, *found);
   const bool is_last = found + 1 == entries->end();
   size_t end = is_last ? lines.size() : DashLine(lines, *(found + 1));
-  // What stands between two entries belongs to the second, or to nobody.
+  // What stands between two entries belongs to the second, or to neither.
   while (end > first + 1 && (IsBlankOrComment(lines[end - 1]))) --end;
   entries->erase(found);
   const std::string result = absl::StrCat(absl::StrJoin(lines.begin(), lines.begin() + first, ""),

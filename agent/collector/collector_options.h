@@ -48,7 +48,7 @@ struct CollectorOptions {
   size_t most_segment_bytes = kMostSegmentBytes;
   // All users share it evenly; the newest records of each communicator are in the tick.
   size_t most_records_of_tick = kMostRecordsOfTick;
-  // Ended processes that are kept. The first to go is the oldest one of whoever has most.
+  // Ended processes that are kept. The first to go is the oldest one of the owner that has most.
   size_t most_ended = kMostEnded;
 };
 

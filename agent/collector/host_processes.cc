@@ -367,7 +367,7 @@ std::vector<ProcessId> HostProcesses::ForgetEnded(int64_t now_ns) {
   return forgotten;
 }
 
-// Many short processes cost memory, and nobody asks for them any more. The daemon has them.
+// Many short processes cost memory, and no caller asks for them any more. The daemon has them.
 void HostProcesses::ForgetBeyondLimit(std::vector<ProcessId>* forgotten) {
   std::vector<const CollectedProcess*> ended;
   for (const auto& [id, process] : processes_) {

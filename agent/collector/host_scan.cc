@@ -354,7 +354,7 @@ void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name, int64_t 
        user});
 }
 
-// Nobody whose processes block many threads gets more.
+// An owner whose processes block many threads gets no more.
 void HostScan::Scanner::DropUsersWithManyStuck(std::vector<pid_t>* pids) const {
   if (stuck_.size() < SpareThreads::kMostOfPayer) return;
   std::map<int64_t, size_t> stuck_of;

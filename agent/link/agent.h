@@ -70,8 +70,8 @@ struct AgentOptions {
 };
 
 // The channel for the next try to reach the daemon. A channel of the last try would be late: gRPC
-// looks after a channel that nobody uses every five seconds only, and waits by the wall clock,
-// which can be set back.
+// looks after an unused channel every five seconds only, and waits by the wall clock, which can be
+// set back.
 using ChannelSource = std::function<std::shared_ptr<grpc::ChannelInterface>()>;
 
 class Agent {

@@ -66,7 +66,7 @@ absl::Status CheckFlags(const DaemonAddress& daemon) {
   return absl::OkStatus();
 }
 
-// A channel whose calls fail with UNAVAILABLE: nobody can connect to this file.
+// A channel whose calls fail with UNAVAILABLE: no client can connect to this file.
 std::shared_ptr<grpc::Channel> BrokenChannel() {
   return grpc::CreateCustomChannel("unix:/dev/null", grpc::InsecureChannelCredentials(),
                                    Arguments(Keepalive::kCalm));

@@ -73,8 +73,8 @@ class DaemonChannels {
   // begins with the one after it.
   void TryAnother();
 
-  // Whether the daemon of this stream, which must have answered, has still a certificate that
-  // nobody has revoked, by the list as it is now.
+  // Whether the daemon of this stream, which must have answered, still has a certificate that the
+  // present list does not revoke.
   bool StillTrusts(const grpc::ClientContext& context);
 
   // Warnings for the log about the files of TLS as they are now, since the last call: what cannot

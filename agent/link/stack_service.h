@@ -3,7 +3,7 @@
 // nothing else: the agent decides whether it takes their stacks, and how.
 //
 // The agent takes the stacks of a process if it has reported the process on the stream that asks,
-// if nobody has switched its stacks off, and if the limit per minute permits it. An answer without
+// if its stacks are not switched off, and if the limit per minute permits it. An answer without
 // stacks says why in ProcessStack::error.
 //
 // The agent itself reads only /proc and memory. A child process reads the files of the process,

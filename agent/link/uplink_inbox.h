@@ -62,7 +62,7 @@ class UplinkInbox {
     const MutexLock lock(mutex_);
     return stream_;
   }
-  // The stream has ended, and nobody waits for its answers any more.
+  // The stream has ended, and no caller waits for its answers any more.
   void EndStream() ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);
     ++stream_;

@@ -82,7 +82,7 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
-// Whoever starts a program waits until the kernel has read its file.
+// A process that starts a program waits until the kernel has read its file.
 constexpr int64_t kStartWithinNs = 2'000'000'000;
 std::atomic<bool> is_stuck{false};  // a start has not returned in time, nor since
 
@@ -110,7 +110,7 @@ class Start {
     }
   }
 
-  // ETIMEDOUT: it has not begun in time, and nobody wants it any more.
+  // ETIMEDOUT: it has not begun in time, and no caller wants it any more.
   int Await(int64_t within_ns, pid_t* pid) {
     const int64_t until_ns = MonotonicNs() + within_ns;
     const MutexLock lock(mutex_);

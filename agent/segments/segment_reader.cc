@@ -270,7 +270,7 @@ T Value(const std::atomic<T>& field) {
   return field.load(std::memory_order_relaxed);
 }
 
-// Whoever adds a field to a record adds it to the table, or to those that are read by hand below.
+// Add a new field of a record to the table, or to those that are read by hand below.
 constexpr size_t BytesOfColumns() {
   size_t bytes = 0;
 #define RECORD_COLUMN(type, name) bytes += sizeof(type);

@@ -22,7 +22,7 @@ bool HasFrames(const v1::ProcessStack& stack) {
                      [](const v1::ThreadStack& thread) { return !thread.frames().empty(); });
 }
 
-// Also if nobody has seen what it does.
+// Also if it is unknown what the rank does.
 bool MayChangeCommunicators(const v1::ProcessLook& process) {
   if (process.found_by() == kFoundAsZombie) return false;
   const auto& samples = process.samples();

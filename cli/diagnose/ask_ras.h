@@ -22,7 +22,7 @@ struct RasPlace {
   size_t look = 0;          // of this host
   std::vector<pid_t> pids;  // its ranks there that use NCCL
   std::string address;      // NCCL_RAS_ADDR of these
-  // A rank of the job, on any host, creates or ends a communicator, or may: nobody has seen what it
+  // A rank of the job, on any host, creates or ends a communicator, or may: it is unknown what it
   // does.
   bool changes_communicators = false;
 };

@@ -38,7 +38,7 @@ struct FoundProcess {
 struct FindOptions {
   std::string proc_root = "/proc";
   std::optional<uid_t> uid;             // nullopt means all users'
-  std::vector<pid_t> pids;              // these besides, whoever's they are
+  std::vector<pid_t> pids;              // these besides, of any user
   int64_t patience_ns = 2'000'000'000;  // for all of them
 };
 

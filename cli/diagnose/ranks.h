@@ -21,8 +21,8 @@ struct ChosenRank {
 std::string BestMark(const FoundProcess& process);
 
 // The main process of each rank, by the variables of launchers; processes without such a variable
-// that have threads of NCCL or gloo, or MPI or NVSHMEM mapped; and ranks that have ended and that
-// nobody has waited for ("zombie"). A process below another one of these belongs to it.
+// that have threads of NCCL or gloo, or MPI or NVSHMEM mapped; and ranks that have ended and whose
+// parent has not waited for them ("zombie"). A process below another one of these belongs to it.
 //
 // `pids`: only the ranks of these processes' jobs; a process among them that is no rank and belongs
 // to none counts as one. Empty: all. `self`: the program that looks. It and the processes above it

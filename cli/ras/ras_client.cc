@@ -93,7 +93,7 @@ absl::StatusOr<UniqueFd> Connect(const TcpEnd& end, int64_t deadline_ns) {
   return fd;
 }
 
-// Lines are short, so the kernel takes one at once unless nobody reads.
+// Lines are short, so the kernel takes one at once unless the client does not read.
 absl::Status Send(int fd, absl::string_view line, int64_t deadline_ns) {
   while (!line.empty()) {
     const ssize_t sent = send(fd, line.data(), line.size(), MSG_NOSIGNAL);

@@ -190,7 +190,7 @@ size_t PlaceRasRanks(const std::vector<RasMember>& members,
   std::map<std::string, const HostMembers*> host_of;
   std::map<const HostMembers*, int> nodes_of;
   for (const auto& [name, node] : nodes) ++nodes_of[host_of[name] = HostOf(node, hosts)];
-  // A host that nobody has looked at may have processes of the same numbers as another one.
+  // A host without a look may have processes of the same numbers as another one.
   for (auto& [name, host] : host_of) host = nodes_of[host] == 1 ? host : nullptr;
   size_t found = 0;
   ForEachRank(findings, [&](RasRank* rank) {

@@ -25,7 +25,7 @@ namespace rollcall {
 
 class LocalProgress {
  public:
-  // The segments of one host that count. Beyond this number nobody knows that all ranks stand
+  // The segments of one host that count. Beyond this number, it is unknown whether all ranks stand
   // still.
   static constexpr size_t kMostSegments = 4096;
 

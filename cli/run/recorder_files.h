@@ -23,9 +23,9 @@ std::map<std::string, std::string> RecorderVariables(
 std::string MakeRecorderPrefix();
 std::string RecorderPipes(const std::string& prefix);
 
-// Whether a command may start its ranks on other hosts or in a container, where nobody knows which
-// folders there are. It looks at all words in front of Python or a Python script, whose arguments
-// start nothing, and at the commands of a text for a shell.
+// Whether a command may start its ranks on other hosts or in a container, where the folders are
+// unknown. It looks at all words in front of Python or a Python script, whose arguments start
+// nothing, and at the commands of a text for a shell.
 bool MayStartElsewhere(const std::vector<std::string>& command);
 
 // What a rank's environment says about its recorder.

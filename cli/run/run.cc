@@ -42,7 +42,7 @@ namespace rollcall {
 namespace {
 
 constexpr int kLookEveryMs = 100;
-constexpr std::chrono::seconds kPatienceWithReader{5};  // a stderr that nobody reads
+constexpr std::chrono::seconds kPatienceWithReader{5};  // a stderr without a reader
 constexpr int64_t kVerdictWithinNs = kSecond;           // after the end of a command that failed
 constexpr useconds_t kLookAgainUs = 20'000;
 

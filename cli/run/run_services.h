@@ -50,7 +50,8 @@ class RunServices {
   std::unique_ptr<LocalProgress> WatchLocalProgress() const;
   // A daemon on the network judges the agent's last tick after the agent has sent it.
   bool MayGetLateVerdict() const;
-  // Whether dumps of GPUs for this incident may still come. Whoever ends the job waits for them.
+  // Whether dumps of GPUs for this incident may still come. The code that ends the job waits for
+  // them.
   bool AwaitsGpuDumps(const std::string& incident) const;
   // Prints why Rollcall saw no communicator, if it saw none.
   void ExplainNoCommunicator() const;

@@ -369,7 +369,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   }
 
   // A process of a host for which the agent may not speak counts as one of the agent's own: else an
-  // agent could have another host blamed. Whoever names the agent's own host with or without
+  // agent could have another host blamed. A caller that names the agent's own host with or without
   // its domain does not try to.
   void KeepOwnHosts(v1::Tick* tick) const {
     if (impl_->access() == nullptr) return;

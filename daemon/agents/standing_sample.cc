@@ -174,7 +174,7 @@ bool Rests(const v1::ProcessStack& stack, const Standing& standing) {
   return false;
 }
 
-// Nobody compares the program's functions of these.
+// No rule compares the program's functions of these.
 StackPlace ShortPlace(StackPlace place) {
   place.functions = CutText(place.functions, kLongestFunctions);
   place.at = CutText(place.at, limits::kSite);

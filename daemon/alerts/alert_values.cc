@@ -204,7 +204,7 @@ AlertValues LinksInWords(const AlertValues& values, AlertEvent event) {
   for (const auto& [title, name] : kLinks) {
     const std::string value = ValueOf(values, name);
     const bool is_action = std::string(name) == "acknowledge" || std::string(name) == "silence";
-    // Nobody acknowledges what is over, or what somebody takes care of.
+    // An incident that is over or acknowledged cannot be acknowledged.
     const bool is_past = event == AlertEvent::kResolved || event == AlertEvent::kAcknowledged ||
                          !ValueOf(values, "acknowledged_by").empty();
     if (!value.empty() && !(is_action && is_past)) links.emplace_back(title, value);

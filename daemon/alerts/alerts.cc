@@ -405,7 +405,7 @@ void AlertSender::Address(std::set<std::string> to, Announced* announced) {
   announced->addressed = std::move(to);
 }
 
-// The oldest of those whose end nobody wants: the receivers still want the end of the others.
+// The oldest of those whose end no receiver wants: the receivers still want the end of the others.
 void AlertSender::ForgetOne() {
   const auto is_wanted = [](const Announced& announced) {
     return !announced.is_over && !announced.told.empty();
@@ -438,7 +438,7 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<
     event = AlertEvent::kConfirmed;
     announced->first_cause = RootCause(head);
   }
-  // Whoever gets the first alert need not wait.
+  // The receiver of the first alert need not wait.
   const bool may_wait = event == AlertEvent::kUpdated &&
                         std::all_of(to.begin(), to.end(), [announced](const std::string& receiver) {
                           return announced->told.count(receiver) > 0;

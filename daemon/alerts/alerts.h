@@ -88,8 +88,8 @@ absl::StatusOr<std::vector<AlertRequest>> AlertRequests(const AlertTarget& targe
 
 class AlertSender {
  public:
-  // `outbox` may be nullptr. `counters` counts the ends that nobody will announce, and must outlive
-  // this object; nullptr if nothing is counted.
+  // `outbox` may be nullptr. `counters` counts the ends that no alert will announce, and must
+  // outlive this object; nullptr if nothing is counted.
   explicit AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox = nullptr,
                        DaemonCounters* counters = nullptr);
   // Finish() within AlertOptions::finish_within.

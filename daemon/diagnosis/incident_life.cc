@@ -260,7 +260,7 @@ bool IncidentLife::Holds(const JobState& state, const std::vector<Verdict>& verd
   });
 }
 
-// A rank that has ended may be the beginning of the end of the job, after which nobody comes.
+// A rank that has ended may be the beginning of the end of the job, after which no rank comes.
 bool IncidentLife::AwaitsOtherRanks(const JobState& state, const Verdict& verdict,
                                     int64_t now_ns) const {
   return verdict.may_turn && now_ns - live_->opened_ns < kOthersComeWithinNs &&

@@ -58,7 +58,7 @@ class FleetStore {
   // may be this daemon's own earlier one, whose lease ends soon.
   virtual absl::StatusOr<std::vector<DaemonRow>> Renew(const DaemonRow& self, int64_t lease_ns) = 0;
 
-  // Claims those of the jobs that nobody has, or whose owner's lease is over. Returns the living
+  // Claims those of the jobs that no daemon has, or whose owner's lease is over. Returns the living
   // owner of each job after that. One that is missing has none yet, because the owner's lease, or
   // that of `self`, has ended in this moment: ask again.
   virtual absl::StatusOr<std::map<JobId, OwnerRow>> Claim(const DaemonRow& self,
@@ -83,7 +83,7 @@ class FleetStore {
   // after.
   virtual absl::StatusOr<std::map<JobId, std::string>> Wanted(const DaemonRow& self) = 0;
 
-  // Nobody reports these jobs any more: whichever of them are self's are nobody's now.
+  // No agent reports these jobs any more: those of them that are self's have no owner now.
   virtual absl::Status Release(const DaemonRow& self, const std::vector<JobId>& jobs) = 0;
 
   // Ends the lease at once: others may claim the jobs now.

@@ -30,7 +30,7 @@ struct JobReport {
 class JobClaims : public JobOwnership {
  public:
   // Tells whether all is in the database that this daemon wrote about a job until some moment. It
-  // asks for tokens of jobs: nobody calls it with the mutex of the claims. Empty: it wrote nothing.
+  // asks for tokens of jobs: never call it with the mutex of the claims. Empty: it wrote nothing.
   using Written = std::function<bool()>;
   using Reports = std::vector<JobReport>;
 
@@ -67,7 +67,7 @@ class JobClaims : public JobOwnership {
   Reports SetLoaded(const JobId& job);
   // Whether some job is not loaded.
   bool HasUnloaded() const;
-  // Somebody must look at the jobs that agents report, although nobody can say whose they are.
+  // Somebody must look at the jobs that agents report, although it is unknown whose they are.
   std::map<JobId, Reports> TakeWithoutDatabase();
 
   std::vector<JobId> Owned() const;
@@ -106,7 +106,7 @@ class JobClaims : public JobOwnership {
  private:
   enum class State : uint8_t {
     kSought,   // an agent waits for the answer
-    kOthers,   // another daemon has it, or nobody knows
+    kOthers,   // another daemon has it, or unknown
     kClaimed,  // this daemon has it, and does not know what an earlier owner found out
     kOwned,
     kProvisional,  // taken without the database; then kClaimed

@@ -305,7 +305,7 @@ absl::Status Peers::TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& 
   return status;
 }
 
-// Waits for what a call does next, and ends the call once nobody waits for it any longer.
+// Waits for what a call does next, and ends the call once no thread waits for it any longer.
 class PatientCall {
  public:
   PatientCall(grpc::ClientContext* context, const std::function<bool()>& goes_on)

@@ -7,8 +7,8 @@
 // --tls-client-ca; without that flag, by one that this system trusts. Without TLS a daemon on this
 // host must be of the same user, or root's.
 //
-// Thread-safe. Owns the connections, and has no thread of its own. May outlive the fleet, if nobody
-// calls Others() then: a thread may still wait for a daemon that does not answer.
+// Thread-safe. Owns the connections, and has no thread of its own. May outlive the fleet, if no
+// thread calls Others() then: a thread may still wait for a daemon that does not answer.
 #pragma once
 
 #include <cstddef>

@@ -23,11 +23,11 @@ namespace {
 
 constexpr int kAtOnce = 64;
 constexpr int64_t kTrimSpoolEveryNs = 3'600'000'000'000;
-// A connection that broke while nobody used it is noticed by then.
+// A connection that broke while it was idle is noticed by then.
 constexpr std::chrono::seconds kLookEvery{5};
 constexpr int kShownRefusals = 10;
 constexpr size_t kMostReasons = 1000;
-// Nobody waits for a list for longer than two seconds.
+// No caller waits for a list for longer than two seconds.
 constexpr std::chrono::seconds kReadWithin{4};
 // A question over half a year of one job can read many thousand rows from a cold disk.
 constexpr int kTimesForQuestions = 4;

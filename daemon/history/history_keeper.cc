@@ -22,7 +22,7 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kLastWait{1};
-// Nobody waits for the answer to a question that takes longer.
+// No caller waits for the answer to a query that takes longer.
 constexpr std::chrono::milliseconds kLastQuestion{100};
 // A busy disk takes its time to make a new file. A daemon that may start without the file starts
 // soon.

@@ -80,7 +80,7 @@ class HistorySpool : public SqliteHistory {
   int64_t newest_ ABSL_GUARDED_BY(counts_mutex_) = 0;
   int64_t brought_ ABSL_GUARDED_BY(counts_mutex_) = 0;     // all up to this place
   bool is_full_ ABSL_GUARDED_BY(spool_mutex_) = false;     // said so
-  bool must_count_ ABSL_GUARDED_BY(spool_mutex_) = false;  // rows have gone, nobody knows how large
+  bool must_count_ ABSL_GUARDED_BY(spool_mutex_) = false;  // rows have gone, of unknown size
 };
 
 }  // namespace rollcall

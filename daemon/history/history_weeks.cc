@@ -2,9 +2,9 @@
 // The counts of whole weeks, from which questions over a long time are answered. They follow from
 // the facts, and can be made again at any time.
 //
-// A week is counted once it is over. Whoever then saves an incident of that week takes the mark
-// away, and questions use the facts until it is counted again. A counter that was overtaken by such
-// a save finds that its mark has gone, and leaves the week to the next hour.
+// A week is counted once it is over. The daemon that then saves an incident of that week takes the
+// mark away, and queries use the facts until it is counted again. A counter that was overtaken by
+// such a save finds that its mark has gone, and leaves the week to the next hour.
 #include <algorithm>
 #include <limits>
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// Whoever takes care of the first takes care of all.
+// The person who takes care of the first takes care of all.
 void HangRows::Join(const JobIncidents& job, int64_t now_ns, IncidentRecord* record) {
   const AlertFolds::Place place = folds_.Add(record->incident, now_ns);
   if (place.first_words.empty()) return;  // the first, or known from an earlier daemon

@@ -303,7 +303,7 @@ void IncidentBook::WriteReport(IncidentPublisher::Draft draft) {
     }
   }
   *draft.incident.mutable_stack_tree() = merged;
-  if (draft.is_last) writers_.history->Save(draft.incident);  // nobody else saves these stacks
+  if (draft.is_last) writers_.history->Save(draft.incident);  // no other thread saves these stacks
   // A report describes the hang. The end of the job afterwards (possibly caused by --on-hang) is in
   // closed_at, and the hang stays confirmed.
   if (draft.incident.state() == "ended") draft.incident.set_state("confirmed");

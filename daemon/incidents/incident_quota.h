@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many incidents of a job are stored, and how many alerts it causes, in an hour. A job that
-// hangs, goes on and hangs again makes an incident each time: nobody wants to be called each time.
+// hangs, goes on and hangs again makes an incident each time, which must not call a person each
+// time.
 //
 // Alerts: beyond the limit they are held back. One alert tells of all that were held back: when
 // there is room again, or when an incident whose alert was held back lasts. So no lasting hang

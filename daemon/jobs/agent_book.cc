@@ -31,7 +31,7 @@ class AgentBook::Agent {
  public:
   explicit Agent(AgentName n) : name(std::move(n)) {}
   int64_t LastSeenNs() const { return std::max(heard.heard_ns, welcomed_ns); }
-  // So long without a stream that nobody asks for it.
+  // So long without a stream that no query needs it.
   bool IsOld(int64_t now_ns) const {
     return streams <= 0 && unapplied == 0 &&
            now_ns - std::max(LastSeenNs(), came_ns) > kAgentsKeptNs;

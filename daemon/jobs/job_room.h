@@ -4,9 +4,9 @@
 // A job belongs to the user who has begun it, and its processes to the job. Users may have guests
 // in jobs of others.
 //
-// Jobs that are over make room first, those of whoever has most of them. If none is over, the
-// newest job of the heaviest user or host makes room for whoever has less (base/shares.h). Pure;
-// one owner, no lock.
+// Jobs that are over make room first, those of the owner that has most of them. If none is over,
+// the newest job of the heaviest user or host makes room for one that has less (base/shares.h).
+// Pure; one owner, no lock.
 #pragma once
 
 #include <cstddef>

@@ -122,7 +122,7 @@ class Builder {
     for (; next < missing.size() && absent_.size() < kMostAbsent; ++next) AddAbsent(missing[next]);
   }
 
-  // A rank that nobody could read is not one without a process.
+  // A rank that no agent could read is not one without a process.
   bool IsWhole() const {
     return std::all_of(group_.members.begin(), group_.members.end(),
                        [this](const LookedAt& member) { return looks_[member.look].is_whole(); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core dumps of GPUs, for whoever can ask for them: `rollcall run --gpu-dump`, on the host of its
-// job.
+// Core dumps of GPUs, for programs that can ask for them: `rollcall run --gpu-dump`, on the host of
+// its job.
 #pragma once
 
 #include <cstdint>

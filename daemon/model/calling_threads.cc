@@ -18,7 +18,7 @@ constexpr size_t kTakenOver = 8;
 
 // Threads for whose calls another thread of the process waits, by the beginnings of their names.
 constexpr absl::string_view kAwaitedThreads[] = {
-    // PyTorch's backward pass: whoever called backward() waits for it. In older releases its stack
+    // PyTorch's backward pass: the caller of backward() waits for it. In older releases its stack
     // shows it (Process::awaited_tids).
     "pt_autograd",
 };

@@ -255,7 +255,7 @@ struct Verdict {
   // their first call. If no request and no work is due, nothing hangs: no wait is confirmed by
   // this.
   bool is_idle = false;
-  // Only threads beside the main one wait, and nobody knows that their ranks stand. Such a thread
+  // Only threads beside the main one wait, and their ranks are not known to stand. Such a thread
   // may serve requests: then the verdict is idle.
   bool waits_beside = false;
   // init_incomplete: the culprits are processes with one rank of the communicator.
@@ -318,7 +318,7 @@ struct Verdict {
   bool stale = false;      // a report is older than three ticks; a newer one may still arrive
   bool unsettled = false;  // it rests on an agent that has sent too few ticks, or on a mixed state
   // Contradictions: ranks that have not made the call yet can still decide which side is the
-  // majority, or names of threads that nobody is wrong.
+  // majority, or names of threads show that no rank is wrong.
   bool may_turn = false;
   // The verdict needs no long wait: the culprits have failed and cannot enter the call.
   bool at_once = false;

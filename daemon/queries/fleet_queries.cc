@@ -185,7 +185,7 @@ absl::Status FleetQueries::AboutJob(const JobSelector& job,
   if (Has(*local_, job)) return own;
   if (!away.ok()) return away;
   for (const DaemonRow& peer : WhoHas(job)) return there(peer);
-  if (job.attempt.has_value()) {  // whoever has other attempts says which
+  if (job.attempt.has_value()) {  // a daemon that has other attempts says which
     JobSelector any = job;
     any.attempt.reset();
     if (Has(*local_, any)) return own;
@@ -286,7 +286,7 @@ absl::Status FleetQueries::StreamStacks(
               has_begun = true;
               return on_stack(stack);
             });
-        // Nobody must take them a second time.
+        // No daemon must take them a second time.
         if (status.ok() || !has_begun) return status;
         return absl::AbortedError(status.message());
       });

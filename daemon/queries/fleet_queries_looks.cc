@@ -43,7 +43,7 @@ class Asker {
   const std::function<bool()>* goes_on_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Of the job, those that are wanted, and that nobody has taken so far.
+// Of the job, those that are wanted, and that no daemon has taken so far.
 std::vector<std::string> TakeHosts(const v1::StatusResponse& list, const v1::LookRequest& request,
                                    Taken* taken) {
   const std::set<std::string> wanted(request.hosts().begin(), request.hosts().end());

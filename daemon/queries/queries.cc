@@ -420,7 +420,7 @@ absl::StatusOr<v1::Incident> Queries::GetIncident(const v1::IncidentRequest& req
   return NoSuchIncident(request.id());
 }
 
-// Answers without the stacks, which whoever acts has seen.
+// Answers without the stacks, which the caller has seen.
 absl::StatusOr<v1::Incident> Queries::ActOnIncident(const v1::IncidentActionRequest& request,
                                                     const std::string& who) {
   v1::IncidentRequest same;

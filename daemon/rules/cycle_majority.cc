@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// JudgeCycleByMajority(): several ranks wait for ends of sends and receives that nobody has issued.
-// One rank that is wrong explains all of them if it alone sends to (or receives from) ranks that
-// wait together in a collective, if it has left its peers for a collective, or if it stands between
-// two peers, of which one sends it more and the other one expects more from it than it handles.
+// JudgeCycleByMajority(): several ranks wait for ends of sends and receives that no rank has
+// issued. One rank that is wrong explains all of them if it alone sends to (or receives from) ranks
+// that wait together in a collective, if it has left its peers for a collective, or if it stands
+// between two peers, of which one sends it more and the other one expects more from it than it
+// handles.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -51,7 +51,7 @@ void AddRefusals(const Suspicion& s, Verdict* verdict) {
   }
 }
 
-// Two processes that have one rank, and the ranks that nobody has.
+// Two processes that have one rank, and the ranks that no process has.
 void AddOneRank(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
   if (comm.rivals.empty()) return;

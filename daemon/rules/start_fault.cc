@@ -58,8 +58,9 @@ std::vector<RankRange> FindUnseen(const StartRanks& ranks, int32_t world_size) {
   return unseen;
 }
 
-// Those that wait at another point than most; all, if they are at several and most at none; nobody,
-// if all are at one, or if the line of some is not known: libraries' functions differ by chance.
+// Those that wait at another point than most; all, if they are at several and most at none; no
+// rank, if all are at one, or if the line of some is not known: libraries' functions differ by
+// chance.
 std::vector<int32_t> FindElsewhere(const JobState& job, const std::vector<int32_t>& waiting) {
   std::map<std::string, size_t> points;
   for (const int32_t process : waiting) ++points[At(job, process).place.at];

@@ -210,7 +210,7 @@ bool HasFreshReport(const JobState& job, const StuckCall& call) {
          });
 }
 
-// True if all that wait in the call are stopped: then the job is suspended, and nobody waits.
+// True if all that wait in the call are stopped: then the job is suspended, and no rank waits.
 bool AreAllSuspended(const JobState& job, const StuckCall& call) {
   return !call.waiters.empty() &&
          std::all_of(call.waiters.begin(), call.waiters.end(),

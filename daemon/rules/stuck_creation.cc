@@ -81,7 +81,7 @@ Waiter MakeCreationWaiter(const JobState& job, int32_t rank, const Member& membe
   return {rank, member.process, {0, member.init_entered_ns, proof}};
 }
 
-// Where nobody else waits, those wait whose rank another process has, too.
+// Where no other rank waits, those wait whose rank another process has, too.
 void AddWaitingRivals(const JobState& job, const Communicator& comm, StuckCall* call) {
   for (const Rival& rival : comm.rivals) {
     const Member* member = FindMember(comm, rival.rank);

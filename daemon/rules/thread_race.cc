@@ -173,7 +173,7 @@ bool IsOpenCollective(const StuckCall& call) {
   return call.kind == StuckCall::Kind::kCollective && call.absents.empty();
 }
 
-// Whether the process has made both calls, each by a thread of its own for which nobody waits.
+// Whether the process has made both calls, each by a thread of its own for which no thread waits.
 bool AreUnordered(const JobState& job, const Member& a, uint64_t a_position, const Member& b,
                   uint64_t b_position) {
   const CallRecord* first = FindCollective(a, a_position);

@@ -82,7 +82,7 @@ MessageRequest* TakeFree(uintptr_t request) {
   return TakeFreeInSet(SetOf(request, 1));
 }
 
-// Ends a request of which nobody knows the status.
+// Ends a request of unknown status.
 void Drop(MessageRequest* slot, uint64_t owner, bool may_be_cancelled) {
   if (!Take(slot, owner)) return;
   if (IsCurrent(slot->comm, slot->generation)) {
@@ -102,7 +102,7 @@ void ForEachWatched(uint32_t thread, Use use) {
   }
 }
 
-// Of all communicators: nobody knows which one the cancelled message is on.
+// Of all communicators: it is unknown which one the cancelled message is on.
 void NoteCancelledAnywhere() {
   const uint32_t count = recorder.mapping.load(std::memory_order_acquire)->comm_count.load();
   for (uint32_t i = 0; i < count; ++i) {
@@ -188,7 +188,7 @@ void RecordMessage(LocalComm* comm, const IssuedMessage& message, MpiWord reques
   if (message.entry == nullptr) return;
   MessageRequest* slot = TakeFree(request);
   if (slot == nullptr) {
-    if (message.is_open_choice) NoteCancelled(comm);  // nobody will see what MPI chose
+    if (message.is_open_choice) NoteCancelled(comm);  // no code will see what MPI chose
     return EndChoice(message);
   }
   open_message_requests.fetch_add(1, std::memory_order_relaxed);

@@ -31,7 +31,7 @@ void ForgetUccRequest(const UccRequest* request);
 void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t position, uint64_t since);
 // Ends the open calls on the context that are done.
 void EndDoneUccCalls(const void* context);
-// Ends a call, or all of a context, of which nobody may read the status any more.
+// Ends a call, or all of a context, whose status no thread may read any more.
 void EndUccCall(const UccRequest* request);
 void EndUccCallsOf(const void* context);
 

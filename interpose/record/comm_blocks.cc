@@ -52,7 +52,7 @@ void RecordLeftOut(uint32_t what, const char* words, const char* reason) {
 }
 
 // A private ring takes the records if the segment has no room for them, so that the hot path is the
-// same for every communicator. Nobody reads it.
+// same for every communicator. It is never read.
 segment::RecordEntry* PrivateRing(LocalComm* comm) {
   if (comm->private_ring != nullptr) return comm->private_ring;
   void* memory = mmap(nullptr, kShortRing * sizeof(segment::RecordEntry), PROT_READ | PROT_WRITE,

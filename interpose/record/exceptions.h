@@ -11,9 +11,10 @@
 // ROLLCALL_ENDS_BY_EXCEPTION(), is not inlined into another one, and calls nothing else that
 // throws.
 //
-// A program may also leave a call by longjmp(), of which nobody tells us. So what is open lies in
-// thread-local storage, never on the stack, where the program's own data would lie by then. The
-// next call whose frame lies above that of the open one ends the open one, as an exception does.
+// A program may also leave a call by longjmp(), which this library does not see. So what is open
+// lies in thread-local storage, never on the stack, where the program's own data would lie by then.
+// The next call whose frame lies above that of the open one ends the open one, as an exception
+// does.
 #pragma once
 
 #include <stddef.h>

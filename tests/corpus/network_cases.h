@@ -25,7 +25,7 @@ struct NetworkCase {
   JobState job;
   Verdict verdict;  // as the rules give it
   std::vector<NetworkSample> samples;
-  std::vector<RightAnswer> right;  // empty: nobody is at fault
+  std::vector<RightAnswer> right;  // empty if no rank is at fault
   bool may_be_silent = false;      // the samples that would show it are missing
 };
 

@@ -178,7 +178,7 @@ class Machine {
       if (call.finished == kNever) return false;
       done = std::max(done, call.finished);
     }
-    if (plan_.IsGloo(comm)) {  // waits for nobody
+    if (plan_.IsGloo(comm)) {  // waits for no other rank
       track.destroy_returned = state.now = done;
       return true;
     }

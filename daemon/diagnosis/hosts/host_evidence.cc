@@ -178,7 +178,7 @@ void AddCulprits(const JobState& job, const std::set<int32_t>& broken, Verdict* 
   v->certainty = std::min(v->certainty, Certainty::kLikely);
 }
 
-// What nobody could look at.
+// What no agent could look at.
 void AddMissing(const JobState& job, Verdict* v) {
   std::map<std::string, std::set<std::string>> hosts;  // by reason
   for (const auto& [host, facts] : job.host_facts) {

@@ -185,13 +185,13 @@ class Finder {
     for (const int32_t index : own) {
       const Process& process = job_.processes[static_cast<size_t>(index)];
       if (!use.uuid.empty() && process.gpu_uuid == use.uuid) pids.insert(process.pid);
-      // Of a GPU that is gone nobody knows the processes: they are those that use no other one.
+      // The processes of a GPU that is gone are unknown: they are those that use no other one.
       const bool is_left = use.is_gone && use.pids.empty() && !use.all_pids.empty() &&
                            process.has_segment && use.all_pids.count(process.pid) == 0;
       if (is_left) pids.insert(process.pid);
     }
     if (Name(pids, own, sign)) return true;
-    // Others use it, or nobody does while the job's processes use other GPUs.
+    // Others use it, or no process does while the job's processes use other GPUs.
     return use.pids.empty() && (use.is_gone || use.all_pids.empty());
   }
 

@@ -93,7 +93,7 @@ Blame BlameUnconnected(const StandScene& scene) {
 }
 
 // All wait at barriers of JAX, and most at one of them: the others count differently. A rank that
-// has ended, or that nobody sees, may be the one that a barrier lacks.
+// has ended, or is unseen, may be the one that a barrier lacks.
 Blame BlameOtherBarrier(const StandScene& scene) {
   if (!scene.ranks().ended.empty() || scene.IsAnyUnseen()) return std::nullopt;
   std::map<std::string, std::vector<size_t>> by_name;
@@ -200,7 +200,7 @@ void AddComponent(const StandScene& scene, size_t id, StandBlame* blame) {
   blame->shape = ShapeOf(scene, id, has_hub && behind.empty());
 }
 
-// Those for which others wait, and rings of several ranks, for which nobody else need wait.
+// Those for which others wait, and rings of several ranks, for which no other need wait.
 std::set<size_t> FindLastComponents(const StandScene& scene) {
   std::set<size_t> ends = scene.awaited();
   for (size_t i = 0; i < scene.Count(); ++i) {
@@ -270,7 +270,7 @@ bool IsInARingOfItsOwn(const StandScene& scene, size_t i) {
   return scene.OwnerOf(end) == scene.Rank(i).process && scene.graph().components[end].size() > 1;
 }
 
-// Those that wait for nobody else.
+// Those that wait for no other.
 Blame BlameOwn(const StandScene& scene) {
   StandBlame blame{StandShape::kElsewhere};
   for (size_t i = 0; i < scene.Count(); ++i) {

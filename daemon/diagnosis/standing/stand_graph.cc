@@ -146,11 +146,11 @@ class Builder {
     return places;
   }
 
-  // What the main thread waits for; if that is nobody else, what the threads wait for that it may
+  // What the main thread waits for; if there is no other, what the threads wait for that it may
   // wait for: those of a server too, which bring what it waits for.
   void AddPlaces(const Process& owner, size_t node, const StackPlace& main,
                  const std::vector<StandPlace>& others) {
-    // Whoever has the server of a store does not set its keys.
+    // The process with the server of a store does not set its keys.
     if (graph_.nodes[node].in.kind == StandKind::kStore) return;
     AddEnds(owner, node, main);
     if (!graph_.nodes[node].waits_for.empty() || graph_.nodes[node].is_idle) return;

@@ -21,7 +21,7 @@ inline constexpr int32_t kSeveralRanks = -2;
 
 // Where a rank's wait leads to.
 struct StandEnd {
-  size_t component = 0;      // of the nodes that wait for nobody but each other
+  size_t component = 0;      // of the nodes that wait only for each other
   bool is_of_other = false;  // of other ranks
 };
 
@@ -61,8 +61,8 @@ class StandScene {
   bool AnySpins() const;
   // Ranks that no agent sees.
   bool IsAnyUnseen() const;
-  // Somebody waits for something else than work, and nobody sleeps: ranks that all read what
-  // somebody brings may be without work, and what sleeps may wake.
+  // A rank waits for something else than work, and no rank sleeps: ranks that all read what another
+  // process brings may be without work, and what sleeps may wake.
   bool MayBeNoIdleness() const;
 
  private:

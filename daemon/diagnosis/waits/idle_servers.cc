@@ -51,8 +51,7 @@ bool IsARank(const JobState& job, const std::string& host, int32_t pid) {
   });
 }
 
-// Nobody but ranks writes what it reads. Ranks that one process has started may have its ends open,
-// too.
+// Only ranks write what it reads. Ranks that one process has started may have its ends open, too.
 bool IsFromRanks(const JobState& job, const Process& process, const StackPlace& place) {
   return !place.other_end.empty() &&
          std::all_of(place.other_end.begin(), place.other_end.end(),

@@ -105,7 +105,7 @@ void WeighOutsideWork(const JobState& job, Verdict* verdict) {
     moved_ns = std::min(moved_ns, process->outside_moved_ns);
     moves_now = moves_now && (!process->children_at_work.empty() || process->receives > 0);
   }
-  if (moved_ns == INT64_MAX) return;  // nobody's stacks are known
+  if (moved_ns == INT64_MAX) return;  // no stacks are known
   verdict->outside_moved = true;
   verdict->counts_from_ns = std::max(verdict->counts_from_ns, moved_ns);
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);

@@ -65,7 +65,7 @@ function linkOf(hop: Hop, isStuck: boolean): Link {
   return { isUp: sends, isStuck, wait: waitInWords(hop.wait), when: whenInWords(hop) };
 }
 
-// Where nobody on the way waits for the culprit, the other end of its link stands below it.
+// Where no rank on the way waits for the culprit, the other end of its link stands below it.
 function alone(walk: NetworkWalk, culprit: Hop | undefined): Way {
   const stops: Stop[] = [{ rank: walk.rank, leftOut: 0 }];
   if (walk.peer < 0) return { stops, links: [] };

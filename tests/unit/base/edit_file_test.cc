@@ -82,7 +82,7 @@ TEST(EditFileTest, NoChangeOfManyAtOnceIsLost) {
   EXPECT_EQ(FilesIn(tree.root()), 1u);
 }
 
-// Whoever may open a folder may hold a lock on it.
+// A user who may open a folder may hold a lock on it.
 TEST(EditFileTest, ALockOnTheFolderHoldsNobodyUp) {
   const TemporaryTree tree;
   const int folder = open(tree.root().c_str(), O_RDONLY | O_DIRECTORY);

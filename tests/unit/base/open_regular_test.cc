@@ -57,7 +57,7 @@ TEST_F(OpenRegularTest, DoesNotEvenTryToOpenADevice) {
   EXPECT_EQ(Try(At("device")), EINVAL);
 }
 
-// A lease makes whoever opens the file wait until its owner gives it up, 45 s at most.
+// A lease makes a process that opens the file wait until its owner gives it up, 45 s at most.
 TEST_F(OpenRegularTest, DoesNotWaitForALease) {
   tree_.Write("file", "");
   const UniqueFd leased(open(At("file").c_str(), O_RDWR));

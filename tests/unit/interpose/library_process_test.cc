@@ -128,7 +128,7 @@ TEST_P(ForkWithinTest, ALivingChildDoesNotProveThatItsParentLives) {
   auto reader = SegmentReader::Open(Segments()[0]);
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ(kill(pid, 0), 0) << "the child lives";
-  // Whoever reads the parent's /proc files keeps its memory, and so its lock, for a moment.
+  // A process that reads the parent's /proc files keeps its memory, and so its lock, for a moment.
   EXPECT_TRUE(Eventually([&] { return (*reader)->Lock() == HeldLock::kFree; }));
   kill(pid, SIGKILL);
 }

@@ -68,7 +68,7 @@ TEST_F(LibraryStackRoomTest, AskingForStacksLeavesThreeQuartersFree) {
   absl::StatusOr<std::unique_ptr<SegmentStackRequests>> requests =
       absl::UnavailableError("not asked");
   Eventually([&] {
-    // Until the signal's handler is installed there is nobody to ask.
+    // Until the signal's handler is installed no thread can be asked.
     requests = SegmentStackRequests::Open("/proc", pid, ReadMaps(pid));
     return requests.ok();
   });

@@ -187,7 +187,7 @@ TEST_P(LoopbackPeerTest, AnotherUserIsKnownAsSuch) {
   EXPECT_EQ(LoopbackPeerUser(peer, server.here()), kNobody);
 }
 
-// The kernel says uid 0 of a socket that nobody holds any more.
+// The kernel says uid 0 of a socket that no process holds any more.
 TEST_P(LoopbackPeerTest, AClosedConnectionIsNobodys) {
   Server server(GetParam());
   const int client = Connect(GetParam(), server.port());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forms in which secrets stand in texts, and texts that only look so: two tables. What they say
-// of the patterns holds for the forms here; nobody can promise it for all others
-// (docs/security.md).
+// of the patterns holds for the forms here; it is not certain for all others (docs/security.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>

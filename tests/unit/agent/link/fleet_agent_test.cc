@@ -256,7 +256,7 @@ TEST_F(ThreeDaemonsTest, MovesTheJobsOfADaemonThatFallsSilent) {
   RecordProperty("moved_after_ms", std::to_string(took / std::chrono::milliseconds(1)));
 }
 
-// It is alive, and welcomes nobody.
+// It is alive, and welcomes no agent.
 TEST_F(ThreeDaemonsTest, DoesNotWaitForADaemonThatDoesNotWelcomeIt) {
   FrozenWay way(b_.port());
   way.Freeze();

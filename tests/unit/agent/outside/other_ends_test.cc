@@ -182,7 +182,7 @@ class OtherEndTest : public testing::TestWithParam<WayToWait> {
     // Asleep already before it waits there, perhaps.
     TracerMemory memory(sleeper.pid());
     if (FindIn(sleeper, &memory).pids.empty()) return {};
-    sleeper.StopAndContinue();  // as whoever takes its stacks does
+    sleeper.StopAndContinue();  // as a process that takes its stacks does
     return FindIn(sleeper, &memory);
   }
 

@@ -150,7 +150,7 @@ TEST_F(PayerTest, TheSameNumbersInAnotherUserNamespaceAreAnotherUsers) {
 // Processes of a made-up /proc.
 class PayerOfReadsTest : public testing::Test {
  protected:
-  // In another user namespace, with these ids; whoever asks which one it is waits.
+  // In another user namespace, with these ids; a caller that asks which one it is waits.
   void AddStuck(pid_t pid, const std::string& map) {
     proc_.Write(absl::StrCat(pid, "/uid_map"), map);
     proc_.Write(absl::StrCat(pid, "/ns/pid"), "");

@@ -450,7 +450,7 @@ json Lists(std::initializer_list<int64_t> counts) {
   return lists;
 }
 
-// The calls wait behind another one, so nobody knows whether they would end.
+// The calls wait behind another one, so it is unknown whether they would end.
 TEST_F(FlightRecorderTest, AcceptsAGatherWithTheCountsThatItsRootExpects) {
   for (const bool has_root : {true, false}) {
     WriteRanks(

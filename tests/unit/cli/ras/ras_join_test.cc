@@ -102,7 +102,7 @@ TEST(RasJoinTest, SumsHaveALimitOfRanks) {
   EXPECT_EQ(left_out, 1u) << "the communicator is left out, and no more is counted";
 }
 
-// Rank 2 has made a Broadcast where the others have made an AllReduce, and nobody is behind.
+// Rank 2 has made a Broadcast where the others have made an AllReduce, and no rank is behind.
 TEST(RasJoinTest, SeveralOperationsAreSummedUp) {
   std::vector<std::string> ranks;
   for (int rank = 0; rank < 4; ++rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of the daemon's services, by every role and by nobody, over real sockets.
+// Every call of the daemon's services, by every role and without one, over real sockets.
 #include "daemon/access/access.h"
 
 #include <google/protobuf/descriptor.h>
@@ -254,7 +254,7 @@ TEST_F(AccessTest, WrongTokensCountTogetherByGrpcAndOnThePage) {
   EXPECT_NE(slowed.error_message().find("wait a minute"), std::string::npos);
   httplib::Client page("http://" + daemon_->http_address());
   EXPECT_EQ(page.Get("/api/v1/jobs", {{"Authorization", "Bearer guess"}})->status, 429);
-  // Who guesses behind the same address locks out nobody.
+  // A client that guesses behind the same address locks out no other.
   EXPECT_EQ(page.Get("/api/v1/jobs", {{"Authorization", "Bearer viewer"}})->status, 200);
   EXPECT_TRUE(Call(kGetStatus, "viewer").ok());
 }

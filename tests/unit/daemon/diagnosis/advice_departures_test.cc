@@ -108,7 +108,7 @@ TEST(AdviceDeparturesTest, AdvisesOnAMetricSyncedAloneInAnAbandonedLoop) {
   EXPECT_EQ(AdviceFor(v).front().id, "uneven-inputs") << "each step syncs it";
 }
 
-// A thread may have failed that nobody waits for.
+// A thread may have failed that no thread waits for.
 TEST(AdviceDeparturesTest, AFailedThreadExplainsOnlyAWaitForAnother) {
   for (const auto& [functions, id] : std::vector<std::tuple<const char*, const char*>>{
            {"threading.Condition.wait queue.Queue.get train.main", "thread-failed"},

@@ -238,7 +238,7 @@ TEST_F(PairsTest, TheIncidentOfAJobThatHasEndedDoesNotGoOn) {
   EXPECT_FALSE(Tell(&trainer_, &engine_, {std::nullopt, At(20)}).own.empty());
 }
 
-// Whoever tells it, both see the same.
+// Whichever reports it, both see the same.
 TEST_F(PairsTest, AContradictionOfTwoJobsIsToldOnce) {
   trainer_.EnterWeights({0, 1}, At(10));
   engine_.job.On(kWeights);

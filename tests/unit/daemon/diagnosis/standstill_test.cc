@@ -251,7 +251,7 @@ TEST(StandstillTest, AChildThatWritesToItsParentIsNotAServer) {
   EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
 }
 
-// Nobody knows the holders of some kinds of locks.
+// The holders of some kinds of locks are unknown.
 TEST(StandstillTest, BlamesNoRankForWhereItAsksForALockOfAFile) {
   const auto locks = [](const char* at) { return RankPlaceOf{" flock train.take ", at}; };
   const Verdict verdict =
@@ -266,7 +266,7 @@ TEST(StandstillTest, BlamesTheRankThatStandsElsewhere) {
   const RankPlaceOf barrier = {" pthread_barrier_wait main ", "/x/b.c:52 in main"};
   const RankPlaceOf batch = {" pthread_cond_wait TakeBatch main ", "/x/b.c:40 in TakeBatch"};
   EXPECT_EQ(CulpritsOf(StandingJob({barrier, barrier, batch}).Only()), Ranks{2});
-  // Of two, the one that waits for nobody else.
+  // Of two, the one that waits for no other rank else.
   EXPECT_EQ(CulpritsOf(StandingJob({batch, barrier}).Only()), Ranks{0});
 }
 
@@ -542,7 +542,7 @@ TEST(StandstillTest, BlamesTheRankThatLacksAnAnswerAndTheOneThatOwesIt) {
   const Verdict verdict = job.Only();
   EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 2}));
   EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
-  // Nobody lacks one: who waits for all is in the middle.
+  // No rank lacks one: the rank that waits for all is in the middle.
   Connect(&job, 2, {4000}, 97);
   EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
   // Somebody else may come with a request.
@@ -630,7 +630,7 @@ TEST(StandstillTest, TellsOfAServiceForWhichAllWait) {
       verdict.summary,
       "all 3 ranks stand in `receive` (train.py:42), and wait for process 9000 (python), in a "
       "socket: no rank moves; 3 ranks have waited 50 s");
-  // It may answer in a thread that nobody sees.
+  // It may answer in an unseen thread.
   job.standings[0]->children[0].hides_a_wait = true;
   EXPECT_TRUE(job.Judge().empty());
   EXPECT_TRUE(ServiceJob(kServes).Judge().empty());

@@ -77,7 +77,7 @@ TEST_F(IncidentBookTest, ASilenceHoldsBackTheAlertUntilItEnds) {
   EXPECT_EQ(CountAlerts(*book), 1u) << "once";
 }
 
-// Another daemon is whoever writes into the same store.
+// A book that writes into the same store stands for another daemon.
 TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilSomebodyEndsIt) {
   const auto book = Begin();
   book->actions().RefreshSilences();

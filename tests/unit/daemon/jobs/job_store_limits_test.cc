@@ -157,7 +157,7 @@ TEST(JobStoreLimitsTest, AFloodOfProcessesLeavesAnotherUsersJobs) {
             std::make_tuple(Dropped::kProcesses, std::string("7"), std::string("node")));
 }
 
-// Whoever knows the name of another user's job.
+// A user may know the name of another user's job.
 TEST(JobStoreLimitsTest, ChargesAFloodToItsOwnUserInAnotherUsersJob) {
   DaemonCounters counters;
   JobStoreLimits most;

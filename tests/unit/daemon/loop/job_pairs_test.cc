@@ -131,7 +131,7 @@ TEST_F(JobPairsTest, TheReferralEndsWithTheWait) {
   EXPECT_GT(pairs_.Changes(kTrainer), changes);
 }
 
-// Nobody of it waits, so by itself it would never look.
+// No rank of it waits, so by itself it would never look.
 TEST_F(JobPairsTest, AJobThatHoldsAnotherUpAndDoesNotWaitIsSummoned) {
   for (const int rank : {2, 3}) {
     v1::CommUpdate* comm = tick_.mutable_processes(rank)->mutable_communicators(0);

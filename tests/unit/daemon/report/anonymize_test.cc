@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an anonymous report shows. Each text field of incident.proto is filled with a secret, so a
-// field that nobody has classified cannot reach a reader.
+// What an anonymous report shows. Each text field of incident.proto is filled with a secret, so an
+// unclassified field cannot reach a reader.
 #include "daemon/report/anonymize.h"
 
 #include <google/protobuf/message.h>

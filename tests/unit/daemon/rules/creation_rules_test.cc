@@ -122,7 +122,7 @@ TEST(SplitTest, TheMajorityMayWaitInSeveralCalls) {
   EXPECT_EQ(Blamed(v), (Ranks{2})) << v.summary;
 }
 
-// Two ranks split while two others reduce on the parent: nobody is in the right by number.
+// Two ranks split while two others reduce on the parent: neither side has the majority.
 TEST(SplitTest, EqualHalvesAreADeadlock) {
   JobBuilder job = Creating(4, {0, 1}, Op::kCommSplit, SplitId());
   job.Enter({2, 3}, At(10));
@@ -221,7 +221,7 @@ TEST(RefusedSizeTest, TheRankThatNcclRefusesPassedTheWrongSize) {
   EXPECT_EQ(v.advice.front().id, "sizes-of-the-world-differ");
 }
 
-// It will not come, so nobody has to wait.
+// It will not come, so no rank has to wait.
 TEST(RefusedSizeTest, TheRefusalIsToldAtOnce) {
   const JobBuilder job = RefusedSize();
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(10.2), Limits());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that wait for a key of a store: who has not set it, and when nobody is to blame.
+// Ranks that wait for a key of a store: who has not set it, and when no rank is to blame.
 #include <gtest/gtest.h>
 
 #include <string>

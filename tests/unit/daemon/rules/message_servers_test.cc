@@ -120,7 +120,7 @@ const Case kCases[] = {
      },
      Then::kBlames,
      {0, 1}},
-    // A listener excuses nobody.
+    // A listener excuses no rank.
     {"main_threads_that_stand_beside_listeners",
      3,
      [](MessageJob* job) {

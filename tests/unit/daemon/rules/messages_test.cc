@@ -279,7 +279,7 @@ const Case kCases[] = {
      Cause::kUnmatchedP2p,
      {1},
      Certainty::kLikely},
-    // Whoever may yet send to a rank that waits for any one keeps its wait open.
+    // A rank that may yet send to a rank that waits for any one keeps its wait open.
     {"a_pool_at_work",
      4,
      [](MessageJob* job) {

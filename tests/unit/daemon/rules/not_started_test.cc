@@ -98,7 +98,7 @@ TEST(StartTest, IsNotSureOfARankWhoseBytesNobodyHasSeen) {
   EXPECT_EQ(AtStart(job.state, 70).at(0).certainty, Certainty::kLikely);
 }
 
-// Nobody takes samples of bytes then: a rank that loads slowly uses no CPU either.
+// No agent takes samples of bytes then: a rank that loads slowly uses no CPU either.
 TEST(StartTest, IsNotSureOfARankWhereOnlyCallsAreWatched) {
   JobBuilder job = Starting();
   job.state.processes[0].standing = nullptr;

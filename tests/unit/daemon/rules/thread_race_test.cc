@@ -112,7 +112,7 @@ TEST_F(ThreadRaceTest, WithoutNamesTheContradictionStaysLikely) {
   EXPECT_EQ(verdicts.front().certainty, Certainty::kLikely);
 }
 
-// On a busy host the agent reads a name some ticks later than the calls. Nobody is blamed alone
+// On a busy host the agent reads a name some ticks later than the calls. No rank is blamed alone
 // meanwhile: an incident that may turn is not confirmed in its first second.
 TEST_F(ThreadRaceTest, WithoutNamesYetTheVerdictMayTurn) {
   Enter({0, 1, 2}, AllReduce(), kTrainer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cycles in which a send or receive lacks its other end, because the peer has gone on to another
-// call: who has left out a call, by the batches of the past, by the number of messages, or nobody
-// knows.
+// call: who has left out a call, by the batches of the past, by the number of messages, or it is
+// unknown.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -298,7 +298,7 @@ TEST_F(HttpAccessTest, ALinkOfAnotherSiteLogsNobodyInUnasked) {
   }
 }
 
-// An image or a frame could log a browser in while nobody sees it.
+// An image or a frame could log a browser in unseen.
 TEST_F(HttpAccessTest, APageLogsNobodyInUnseen) {
   Start();
   const auto load = [this](const std::string& site, const std::string& mode,
@@ -324,8 +324,8 @@ TEST_F(HttpAccessTest, APageLogsNobodyInUnseen) {
   EXPECT_NE(Get("/?token=viewer")->get_header_value("Set-Cookie"), "") << "a script";
 }
 
-// A login is an action too: whoever is logged in under a name of that site's choice shows it what
-// the page has for that name.
+// A login is an action too: a person logged in under a name of that site's choice shows it what the
+// page has for that name.
 TEST_F(HttpAccessTest, PagesOfOtherSitesPostNoLogin) {
   Start();
   const auto post = [this](const httplib::Headers& headers) {

@@ -85,7 +85,7 @@ TEST_F(HttpVisitorTest, ManyNetworksTogetherBurnNoMoreThanTheBudget) {
   EXPECT_EQ(ask("ipv6:[2001:db8:0:3::1]:1", "right", later_ns).status, 0);
 }
 
-// Whoever is told to wait has not guessed.
+// A visitor who must wait has not guessed.
 TEST_F(HttpVisitorTest, ARefusalForLackOfTimeIsNoFailedLogin) {
   PasswordBudget::Limits limits;
   limits.most_spent_ns = 1;
