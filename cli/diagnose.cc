@@ -113,7 +113,7 @@ class ProgressLine {
   bool is_shown_ = false;
 };
 
-// False: this function has printed the error.
+// False after an error, which this function has printed.
 bool ParseNames(const CLI::App& app, const Flags& flags, LookOptions* options) {
   if (flags.by_daemon.is_typed) return true;  // all names are the daemon's
   for (const std::string& name : flags.names) {
@@ -134,7 +134,7 @@ bool ParseNames(const CLI::App& app, const Flags& flags, LookOptions* options) {
   return true;
 }
 
-// False: this function has printed the error.
+// False after an error, which this function has printed.
 bool MakeOptions(const CLI::App& app, const Flags& flags, LookOptions* options) {
   options->uid = geteuid();
   if (!flags.user.empty()) {
@@ -185,7 +185,7 @@ void DumpFlightRecorder(const v1::HostLook& look) {
             << " ranks for dumps; then:  rollcall analyze FOLDER\n";
 }
 
-// False: it has printed why.
+// False after an error, which it has printed.
 bool WriteReports(const std::string& folder, std::vector<LookedAtJob>* jobs) {
   for (LookedAtJob& job : *jobs) {
     if (job.incident.verdicts().empty()) continue;

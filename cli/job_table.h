@@ -36,7 +36,7 @@ std::string CountJobs(const v1::StatusResponse& status);
 // Which daemons on the same database do not answer, so that their jobs may be missing, or empty.
 std::string SilentDaemons(const v1::StatusResponse& status);
 
-// The distributed jobs that run without Rollcall's library, with what to type. Empty: there are
+// The distributed jobs that run without Rollcall's library, with what to type. Empty if there is
 // none. `columns`: as of JobTable().
 std::vector<StatusLine> UnrecordedLines(const v1::StatusResponse& status, int columns);
 

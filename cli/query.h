@@ -23,8 +23,8 @@ class DaemonQuery {
   explicit DaemonQuery(const DaemonAddress& daemon);
 
   // Asks the daemon, or one of several, and waits at most five seconds for each; thirty in all, and
-  // says so, while one is there and does not answer. False: this function has printed the error.
-  // `command` is the subcommand that the error suggests.
+  // says so, while one is there and does not answer. False after an error, which this function has
+  // printed. `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
   // As Ask(), for a call that changes something: once it may have reached the daemon, it is not

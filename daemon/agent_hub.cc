@@ -192,7 +192,7 @@ void AgentHub::BeginTurns() {
   }
 }
 
-// False: the agent is gone.
+// False if the agent is gone.
 bool AgentHub::Welcome(const std::string& agent) {
   v1::DaemonMessage message;
   message.mutable_welcome()->set_rollcall_version(ROLLCALL_VERSION);

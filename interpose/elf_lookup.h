@@ -13,7 +13,7 @@ struct ElfObject {
 };
 
 // Finds an object other than this library that defines the function `symbol`, after skipping `skip`
-// such objects. False: there is none. Opens nothing, allocates nothing, and calls no function of
+// such objects. False if there is none. Opens nothing, allocates nothing, and calls no function of
 // the loader while the loader lists its objects. The object may be unloaded when this returns.
 bool FindDefiningObject(const char* symbol, uint32_t skip, ElfObject* out);
 

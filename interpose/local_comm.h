@@ -60,8 +60,8 @@ struct LocalComm {
   std::atomic<bool> has_no_side_channel{false};  // there was no room for one of its side channels
   segment::RecordEntry* private_ring = nullptr;  // it is never read; nullptr if never needed
   PlacedMarker placed[segment::kMarkerLanes];
-  // True: nothing shows when the GPU has written the last marker, because two streams share a lane,
-  // a value comes twice, or a graph writes with each launch.
+  // True if nothing shows when the GPU has written the last marker, because two streams share a
+  // lane, a value comes twice, or a graph writes with each launch.
   bool placed_out_of_order = false;
 };
 

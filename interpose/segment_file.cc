@@ -91,7 +91,8 @@ int Open(const char* path, int flags) {
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0));
 }
 
-// False: the path is too long. Makes the path absolute: the program may change its directory later.
+// False if the path is too long. Makes the path absolute: the program may change its directory
+// later.
 bool NameFolder() {
   const char* wanted = GetSetting("ROLLCALL_DIR");
   if (wanted == nullptr || *wanted == '\0') {
@@ -140,7 +141,7 @@ Room MeasureFolderRoom() {
   return room;
 }
 
-// False: the kernel would send SIGXFSZ.
+// False if the kernel would send SIGXFSZ.
 bool MayWriteTo(size_t end) {
   struct rlimit limit;
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -304,8 +305,8 @@ void MapStackArea(int fd) {
 }
 
 // Maps what the file has, and its first page once more. After a failure the address range stays
-// reserved, because another thread may have mapped parts of it by then. False: there is no room, or
-// no memory.
+// reserved, because another thread may have mapped parts of it by then. False if there is no room,
+// or no memory.
 bool MapFile(int fd, SegmentFile* file) {
   struct stat about;
   reserved_end.store(0, std::memory_order_relaxed);
@@ -332,7 +333,7 @@ bool MapFile(int fd, SegmentFile* file) {
   return true;
 }
 
-// False: mmap failed, and the mapping stays as it is.
+// False if mmap failed, and the mapping stays as it is.
 bool ReplaceMapping(char* memory, size_t bytes) {
   return bytes == 0 ||
          mmap(memory, bytes, PROT_READ | PROT_WRITE,
@@ -341,7 +342,7 @@ bool ReplaceMapping(char* memory, size_t bytes) {
 
 // Puts private memory in the place of what is mapped of the segment, and of nothing else: all of it
 // would be 47 MB of those that the process may have (RLIMIT_DATA, vm.overcommit_memory=2), and it
-// may have few. False: it may have less still.
+// may have few. False if it may have less still.
 bool ReplaceMapped(char* segment) {
   const size_t page = PageBytes(), stacks = StackAreaBegin();
   bool all = ReplaceMapping(segment + stacks, StackAreaEnd() - stacks);

@@ -39,15 +39,15 @@ struct SegmentPart {
 // fits.
 int ReserveFirstFit(const SegmentPart* parts, int count);
 
-// Reserves and maps the bytes of an optional part. False: there is no room.
+// Reserves and maps the bytes of an optional part. False if there is no room.
 bool ReserveInSegment(size_t begin, size_t end);
 
 // Whether another process has truncated the file below what it reserved. Our next write there would
 // end the process (SIGBUS).
 bool SegmentIsCutShort();
 
-// Whether `address` lies in the segment. Puts private memory in the segment's place then. False: it
-// does not, or there is no memory. For the handler of a fault there.
+// Whether `address` lies in the segment. Puts private memory in the segment's place then. False if
+// it does not, or there is no memory. For the handler of a fault there.
 bool CoverSegment(const void* address);
 
 // Replaces the mapping by private memory, so that threads that still write there do no harm. Erases

@@ -202,7 +202,7 @@ std::string GrpcAcceptor::LocalAddressOf(const std::string& peer) const {
   return loopback_.LocalAddressOf(PeerKey(peer));
 }
 
-// Closes the connection that may be replaced, if there is one. False: no descriptor is free yet;
+// Closes the connection that may be replaced, if there is one. False if no descriptor is free yet;
 // gRPC needs a moment to close those that it owns.
 bool GrpcAcceptor::FreeDescriptor() {
   PendingConnections::Place place;
@@ -302,7 +302,7 @@ void GrpcAcceptor::Starve() {
                       " file descriptors of this process are in use (ulimit -n, LimitNOFILE=)"));
 }
 
-// True: the descriptor is free.
+// True if the descriptor is free.
 bool GrpcAcceptor::Replace(int fd, const char* reason) {
   PendingConnections::Connection connection;
   {

@@ -87,7 +87,7 @@ class GuardedConnection {
 std::atomic<uint64_t> ended{0};
 std::atomic<const char*> newest_reason{""};
 
-// Shows the guard what was read. False: the connection has just ended, or had ended before.
+// Shows the guard what was read. False if the connection has just ended, or had ended before.
 bool Show(GuardedConnection* guard, const void* data, size_t size) {
   const bool had_ended = guard->reason() != nullptr;
   if (guard->Read(data, size, SteadyNs())) return true;

@@ -73,7 +73,7 @@ class Http2Guard {
   Http2Guard() : Http2Guard(Http2Limits()) {}
   explicit Http2Guard(const Http2Limits& limits);
 
-  // Reads the next bytes of the connection, its preface first. False: the connection must end;
+  // Reads the next bytes of the connection, its preface first. If false, the connection must end;
   // `reason` says why, in a few words. `now_ns` is monotonic.
   bool Read(const void* data, size_t size, int64_t now_ns);
   const char* reason() const { return reason_; }

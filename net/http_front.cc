@@ -95,7 +95,7 @@ class HttpFront::Impl {
   void Post(std::vector<Thing>* list, Thing thing);
 
   const HttpLimits limits_;
-  const TlsSource tls_;  // empty: plain
+  const TlsSource tls_;  // empty for plaintext
   const Problem problem_;
   HttpPoller poller_;
   HttpListener listener_;

@@ -35,8 +35,7 @@ class HttpFront {
   using Problem = std::function<std::string()>;
 
   // `listener` is a listening socket. Takes ownership. `tls` gives the context of each new
-  // connection; empty: connections are plain. `problem` and `over_share`
-  // may be empty.
+  // connection; empty if connections are in plaintext. `problem` and `over_share` may be empty.
   HttpFront(int listener, const HttpLimits& limits, Answer answer, Version version,
             TlsSource tls = nullptr, Problem problem = nullptr, HttpOverShare over_share = nullptr);
   ~HttpFront();  // stops

@@ -56,7 +56,7 @@ struct HttpReply {
   bool is_stream = false;  // head of an event stream that reports changes of `topic`
   HttpTopic topic;
   Owner viewer;  // of a stream: who reads it
-  // For a stream: whether its viewer may still read, called before each event. Empty: always.
+  // For a stream: whether its viewer may still read, called before each event. Empty means always.
   std::function<bool()> is_allowed;
 };
 

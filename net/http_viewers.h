@@ -26,7 +26,7 @@ class HttpViewers {
   struct Viewer {
     HttpTopic topic;
     Owner owner;
-    // Whether the viewer may still read; called before each event. Empty: always.
+    // Whether the viewer may still read; called before each event. Empty means always.
     std::function<bool()> is_allowed;
   };
   struct Event {
@@ -44,7 +44,7 @@ class HttpViewers {
   void Start();
   void Stop();
 
-  // False: there is no place for the viewer.
+  // False if there is no place for the viewer.
   bool Add(uint64_t id, Viewer viewer);
   void Remove(uint64_t id);
   // Tells of a viewer without a place, too.

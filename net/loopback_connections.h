@@ -21,7 +21,8 @@ class LoopbackConnections {
 
   explicit LoopbackConnections(InodeSource inode_of) : inode_of_(std::move(inode_of)) {}
 
-  // A new connection. False: another one of the same peer is open; the caller must close this one.
+  // A new connection. False if another one of the same peer is open; the caller must close this
+  // one.
   bool Add(int fd, const std::string& peer_key, const std::string& local);
   // Empty if there is no open connection of this peer.
   std::string LocalAddressOf(const std::string& peer_key) const;

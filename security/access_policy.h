@@ -34,12 +34,13 @@ struct AccessOptions {
   uid_t owner = 0;                    // the daemon's user
   NameRules names;                    // of certificates
   const TokenFile* tokens = nullptr;  // outlives the policy, or nullptr
-  // Verifies a JWT. Empty: none is accepted.
+  // Verifies a JWT. Empty if none is accepted.
   std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
-  // Empty: nothing is revoked.
+  // Empty if nothing is revoked.
   std::function<bool(const std::string& certificate_pem)> is_revoked;
   // Whether this certificate, with its chain, leads to an authority of --tls-client-ca. TLS has
-  // seen to that when the connection began; the authorities may have changed since. Empty: it does.
+  // seen to that when the connection began; the authorities may have changed since. Empty if it
+  // does.
   std::function<bool(const std::string& chain_pem, int64_t now_s)> is_trusted;
   // The user at the other end of the connection `there` - `here`.
   std::function<std::optional<uid_t>(const PeerAddress& there, const PeerAddress& here)>

@@ -28,7 +28,7 @@ inline constexpr char kAll[] = "*";
 // The result of a successful authentication.
 struct Identity {
   std::string name;         // for logs: "token ci", "certificate spiffe://…", "alice"
-  std::vector<Role> roles;  // empty: the caller may do nothing
+  std::vector<Role> roles;  // empty means the caller may do nothing
   // Names of hosts, or DNS wildcards such as "*.nodes.example", or "*".
   std::vector<std::string> hosts;
   std::vector<std::string> tenants;  // or "*"

@@ -34,7 +34,7 @@ struct InjectionSettings {
 };
 
 struct Injection {
-  std::vector<std::string> containers;  // that get the library; empty: the pod stays as it is
+  std::vector<std::string> containers;  // that get the library; empty if the pod stays as it is
   std::string left_out;  // why containers, or the pod, stay as they are; empty if none does
 };
 

@@ -254,7 +254,7 @@ void HostProcesses::ReadView(int64_t now_ns, CollectedProcess* process) const {
   process->identity.ReadLaunch(reads);
 }
 
-// False: there is no room for it.
+// False if there is no room for it.
 bool HostProcesses::AddSegment(const SegmentOwner& owner, CollectedSegment segment,
                                int64_t now_ns) {
   const ProcessId id = owner.process;
@@ -343,7 +343,7 @@ void HostProcesses::MarkEnded(int64_t now_ns) {
   }
 }
 
-// False: the file has not been deleted yet.
+// False if the file has not been deleted yet.
 bool HostProcesses::Forget(ProcessId id) {
   const CollectedSegment& segment = processes_.at(id).segment;
   if (!folder_.Delete(segment.file(), segment.reader(), segment.claim(), own_namespace_)) {

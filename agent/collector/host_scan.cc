@@ -306,7 +306,7 @@ bool HostScan::Scanner::MustReadMaps(const ProcStat& stat, const KnownProcess& k
          stat.virtual_bytes >= known.maps_bytes + segment::kMappedBytes;
 }
 
-// False: the user has had the share of this scan. The next one reads the process.
+// False if the user has had the share of this scan. The next one reads the process.
 bool HostScan::Scanner::HasShare(const ProcStat& stat, KnownProcess* known) const {
   const auto spent = spent_ns_.find(known->payer);
   const bool has_share =

@@ -34,7 +34,7 @@ struct TickScope {
 
 class ProcessUpdates {
  public:
-  // Reads how the process is now. False: nothing has changed.
+  // Reads how the process is now. False if nothing has changed.
   bool Collect(const TickScope& tick, const ProcessReads& reads, ReportedIdentity* identity,
                CollectedSegment* segment, v1::ProcessUpdate* update);
 

@@ -60,7 +60,7 @@ class SegmentFiles {
   void LeaveOut(const std::string& name, int64_t now_ns);
   size_t CountLeftOut() const;
 
-  // Deletes the file of an ended process, unless another process may be using it. False: the
+  // Deletes the file of an ended process, unless another process may be using it. False if the
   // deletion has not finished yet.
   bool Delete(const std::string& name, const std::shared_ptr<SegmentReader>& reader,
               const SegmentClaim& claim, uint64_t own_namespace);
@@ -76,7 +76,7 @@ class SegmentFiles {
  private:
   struct OpenAttempt {
     int64_t first_ns = 0;
-    int64_t again_ns = 0;      // time of the next attempt; INT64_MAX: no more attempts
+    int64_t again_ns = 0;      // time of the next attempt; INT64_MAX if there are no more attempts
     bool is_left_out = false;  // there was no room
   };
 

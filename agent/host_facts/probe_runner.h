@@ -50,7 +50,7 @@ class ProbeRunner {
 
   struct Stuck {
     pid_t pid = 0;
-    UniqueFd pidfd;  // not valid: the kernel has none
+    UniqueFd pidfd;  // invalid if the kernel has none
   };
   std::map<std::string, Stuck> stuck_;  // by key
 };

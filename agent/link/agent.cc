@@ -185,7 +185,7 @@ void Agent::WarnOfFailure(const grpc::Status& failure) const {
                reason.empty() ? "" : ": ", CleanText(reason));
 }
 
-// False: the stream is whole, and its daemon is no longer to be trusted.
+// False if the stream is whole, and its daemon is no longer to be trusted.
 bool Agent::TickUntilBroken(DaemonStream* stream) {
   collector_.SetWholeRecords(stream->whole_records());
   is_connected_ = true;

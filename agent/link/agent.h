@@ -50,9 +50,10 @@ struct AgentOptions {
   std::string host;               // name of this host in verdicts; empty means the system's host
                                   // name
   int64_t tick_ns = 100'000'000;  // from one tick to the next, unless the daemon asks for fewer
-  // Says why a stream failed, for the log; may take seconds. Empty: the stream's own message.
+  // Says why a stream failed, for the log; may take seconds. Empty means the stream's own message.
   std::function<std::string(const grpc::Status&)> explain;
-  // Whether the daemon of a stream may still be believed, asked every ten seconds. Empty: always.
+  // Whether the daemon of a stream may still be believed, asked every ten seconds. Empty means
+  // always.
   std::function<bool(const grpc::ClientContext&)> still_trusts;
   // Processes whose stacks the agent takes for the daemon; 0 means no limit.
   int64_t max_stacks_per_minute = 600;

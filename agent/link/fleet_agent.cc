@@ -249,7 +249,7 @@ void FleetAgent::CloseUnneeded(const std::set<std::string>& needed, int64_t now_
   }));
 }
 
-// A job that has moved is reported at once. A tick that finds nothing new is small. False: it is
+// A job that has moved is reported at once. A tick that finds nothing new is small. False if it is
 // too soon for the next one.
 bool FleetAgent::TickOnNews() {
   const uint64_t version = owners_->version();

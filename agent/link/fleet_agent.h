@@ -45,7 +45,7 @@ struct FleetAgentOptions {
   std::vector<std::string> given;  // the daemons to begin with, at least one
   std::function<DaemonWay(const std::string& address)> way_to;
   // The daemons to begin with, as they are now, asked in a thread of its own every ten seconds; may
-  // block. Empty: they stay as given.
+  // block. If empty, they stay as given.
   std::function<std::vector<std::string>()> find_given;
   int64_t keep_unneeded_ns = 30'000'000'000;  // streams
 };

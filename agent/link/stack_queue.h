@@ -33,7 +33,7 @@ class StackQueue {
   static constexpr size_t kMostProcesses = 4096;  // of all requests together
 
   bool empty() const { return requests_ == 0; }
-  // False: there is no room for its owner, and `*request` is unchanged.
+  // False if there is no room for its owner, and `*request` is unchanged.
   bool Push(PendingRequest* request);
   // Returns a request for one process, or for none if it was so. REQUIRES: not empty.
   PendingRequest Pop();

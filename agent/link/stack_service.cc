@@ -233,8 +233,8 @@ void StackService::AddChildStacks(const Subject& subject, const Starts& starts,
   }
 }
 
-// `started`: the process that was found. Later its number may be another one's. False: no further
-// child shall be tried.
+// `started`: the process that was found. Later its number may be another one's. If false, try no
+// further child.
 bool StackService::AddChildStack(const Subject& subject, uint64_t started,
                                  v1::ChildProcess* child) {
   const auto look = [proc_root = options_.proc_root, of = subject.id.pid, parent = child->parent(),

@@ -12,7 +12,7 @@ class StreamWatcher {
  public:
   virtual ~StreamWatcher() = default;
 
-  // The daemon has welcomed the stream. False: the agent shall connect anew, at once.
+  // The daemon has welcomed the stream. If false, the agent must connect anew, at once.
   virtual bool Welcomed(const v1::Welcome& welcome) = 0;
   virtual void Told(const v1::Owners& owners) = 0;
   // The stream, or the try to open it, has failed. The agent tries again.

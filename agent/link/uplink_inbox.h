@@ -18,7 +18,7 @@ namespace rollcall {
 
 class UplinkInbox {
  public:
-  // Waits until the uplink has taken the previous answer. `stream`: that asked. False: the agent
+  // Waits until the uplink has taken the previous answer. `stream`: that asked. False if the agent
   // stops, or that stream has ended.
   bool Put(uint64_t stream, v1::AgentMessage answer) ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);

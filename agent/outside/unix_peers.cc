@@ -55,7 +55,7 @@ void AddSocket(const nlmsghdr* message, UnixPeers* peers) {
   }
 }
 
-// False: it was the last part of the answer.
+// False if it was the last part of the answer.
 bool AddAnswer(const char* bytes, size_t size, UnixPeers* peers) {
   const auto* message = reinterpret_cast<const nlmsghdr*>(bytes);
   auto left = static_cast<unsigned>(size);

@@ -34,7 +34,7 @@ std::optional<SystemCall> ReadSystemCall(const std::string& proc_root, pid_t pid
 inline constexpr size_t kMostWaitedDescriptors = 16;   // of one thread
 inline constexpr size_t kMostWatchedDescriptors = 64;  // of one epoll descriptor
 
-// Empty: the thread waits for none, or that cannot be read.
+// Empty if the thread waits for none, or that cannot be read.
 std::vector<int> FindWaitedDescriptors(const std::string& proc_root, pid_t pid, pid_t tid,
                                        ProcessMemory* memory);
 

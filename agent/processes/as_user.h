@@ -29,8 +29,8 @@ class AsUser {
   AsUser(const AsUser&) = delete;
   AsUser& operator=(const AsUser&) = delete;
 
-  // False: this thread may not act as that user (CAP_SETUID or CAP_SETGID is missing). It must not
-  // go on then: it would work with its own rights.
+  // False if this thread may not act as that user (CAP_SETUID or CAP_SETGID is missing). It must
+  // not go on then: it would work with its own rights.
   bool acts() const { return acts_; }
 
  private:

@@ -16,7 +16,7 @@ namespace rollcall {
 // it cannot be frozen (the topmost one), or it lies outside what this program sees.
 std::string FreezerGroup(absl::string_view cgroup_file);
 
-// False: it is not frozen, or not by version 1, or the kernel does not show it. `freezer`: where
+// False if it is not frozen, or not by version 1, or the kernel does not show it. `freezer`: where
 // the freezer is mounted.
 bool IsFrozenByGroup(const std::string& proc_root, pid_t pid,
                      const std::string& freezer = "/sys/fs/cgroup/freezer");

@@ -25,7 +25,7 @@ struct ProcMap {
   std::string path;      // a file, "[stack]" and its like, or empty
 };
 
-// False: the line is malformed.
+// False if the line is malformed.
 bool ParseProcMap(absl::string_view line, ProcMap* map);
 
 // Returns the mappings in ascending order of addresses.

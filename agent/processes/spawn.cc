@@ -142,7 +142,7 @@ class Start {
                        environment);
   }
 
-  // False: there is no program.
+  // False if there is no program.
   bool Tell(int failure, pid_t pid) {
     const MutexLock lock(mutex_);
     is_over_ = true;

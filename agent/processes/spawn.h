@@ -34,7 +34,7 @@ std::string SpawnErrorInWords(int error);
 // another process already, and only a pidfd is safe. An invalid `pidfd`: the kernel has none.
 void KillChild(pid_t pid, const UniqueFd& pidfd);
 
-// Does not wait. True: it has ended and is already collected.
+// Does not wait. True if it has ended and is already collected.
 bool CollectChild(pid_t pid);
 
 // Whether this process started it so, and its end is not yet known: it does not belong to a job.

@@ -21,7 +21,7 @@ class SearchedMemory {
   virtual ~SearchedMemory() = default;
   virtual bool ReadStackWord(uint64_t address, uint64_t* word) = 0;
   virtual bool IsCode(uint64_t address) = 0;
-  // Reads `size` bytes of code. False: a part of them is in no mapped file.
+  // Reads `size` bytes of code. False if a part of them is in no mapped file.
   virtual bool ReadCode(uint64_t address, void* to, size_t size) = 0;
 };
 

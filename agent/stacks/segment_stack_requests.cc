@@ -285,7 +285,7 @@ void SegmentStackRequests::RequestBatch(RawThread* const* threads, size_t count,
   }
 }
 
-// False: the request failed, and is done.
+// False if the request failed, and is done.
 bool SegmentStackRequests::SendRequest(Request* request) {
   if (HasLockedItselfIn(request->thread->tid)) {
     request->done = true;

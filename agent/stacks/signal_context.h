@@ -13,7 +13,7 @@
 namespace rollcall {
 
 // Reads the registers of the interrupted code. `stack_pointer`: of the trampoline's frame. The
-// handler returns to the trampoline. False: `read` has failed.
+// handler returns to the trampoline. False if `read` has failed.
 bool ReadInterruptedRegisters(uint64_t stack_pointer,
                               const std::function<bool(uint64_t address, uint64_t* word)>& read,
                               ThreadRegisters* registers);

@@ -38,7 +38,7 @@ class StackWorker {
   struct Answer {
     End end = End::kNone;
     std::string bytes;
-    FileId file;             // that the child read when it was ended; zeros: none
+    FileId file;             // that the child read when it was ended; zeros if there is none
     bool was_first = false;  // the child had no request before
     std::string why;         // for kNone
   };

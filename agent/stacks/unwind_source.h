@@ -23,7 +23,7 @@ class UnwindBudget {
  public:
   explicit UnwindBudget(size_t threads);
   bool is_spent() const { return words_ == 0; }
-  // False: there is no budget left, so the caller must not read.
+  // False if there is no budget left, so the caller must not read.
   bool Spend(size_t words);
 
  private:

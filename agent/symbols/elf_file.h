@@ -45,7 +45,7 @@ class ElfFile {
   // Converts an offset in the file to the file's address. nullopt if the file does not load it.
   std::optional<uint64_t> AddressOfOffset(uint64_t offset) const;
 
-  // Reads `size` bytes. False: the file is shorter.
+  // Reads `size` bytes. False if the file is shorter.
   bool ReadOffset(uint64_t offset, void* data, size_t size);
 
  private:

@@ -21,7 +21,7 @@ class SourceFiles {
   // `files` says what to leave out; it must outlive this object.
   SourceFiles(std::string proc_root, pid_t pid, const ModuleFiles& files);
 
-  // False: the file cannot be read, is too large, or is none of Python.
+  // False if the file cannot be read, is too large, or is not in Python.
   bool FindBlocks(const std::string& file, int line, std::vector<SourceBlock>* blocks);
 
  private:

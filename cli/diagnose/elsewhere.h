@@ -73,7 +73,7 @@ void KeepSlurmJob(const std::string& job, v1::HostLook* look);
 // code.
 int PrintLook(const ElsewhereFlags& flags, const std::function<v1::HostLook()>& look);
 
-// What --ras-of may be: process numbers. Empty: it is something else.
+// What --ras-of may be: process numbers. Empty if it is something else.
 std::vector<pid_t> PidsOf(const std::string& text);
 
 }  // namespace rollcall

@@ -25,8 +25,8 @@ std::string BestMark(const FoundProcess& process);
 // parent has not waited for them ("zombie"). A process below another one of these belongs to it.
 //
 // `pids`: only the ranks of these processes' jobs; a process among them that is no rank and belongs
-// to none counts as one. Empty: all. `self`: the program that looks. It and the processes above it
-// are no ranks, whatever their variables say; 0 if not one of these.
+// to none counts as one. Empty means all. `self`: the program that looks. It and the processes
+// above it are no ranks, whatever their variables say; 0 if not one of these.
 std::vector<ChosenRank> ChooseRanks(std::vector<FoundProcess>* processes,
                                     const std::vector<pid_t>& pids, pid_t self);
 

@@ -42,7 +42,7 @@ struct LibraryFacts {
 };
 
 struct ProgramFacts {
-  std::vector<std::string> command;  // empty: the user named none
+  std::vector<std::string> command;  // empty if the user named none
   std::string path;   // of the program that runs: an interpreter, if `scripts` has files
   std::string error;  // why it cannot run; empty if it can
   std::vector<std::string> scripts;  // on the way to it, by their first lines (#!)

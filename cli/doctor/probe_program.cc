@@ -63,7 +63,7 @@ std::string FindCommand(const std::string& name, const std::string& path, std::s
   return "";
 }
 
-// The words of a script's first line after #!; empty: it is no script.
+// The words of a script's first line after #!; empty if it is not a script.
 std::vector<std::string> ReadFirstLine(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char bytes[512];

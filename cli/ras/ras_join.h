@@ -40,9 +40,8 @@ size_t PlaceRasRanks(const std::vector<RasMember>& members,
 std::vector<RasFinding> SumUp(const std::vector<RasFinding>& findings, size_t* left_out = nullptr);
 
 // Adds to the incident what RAS has said of its job. Without verdicts of its own, the incident has
-// the verdict of RAS, `possible`. Never `certain`.
-// Whether two answers of one job, some seconds apart, count the same calls. False: they differ, or
-// one is missing.
+// the verdict of RAS, `possible`. Never `certain`. Whether two answers of one job, some seconds
+// apart, count the same calls. False if they differ, or one is missing.
 bool HaveSameCounts(const v1::RasAnswer& first, const v1::RasAnswer& second);
 
 void JoinRas(const v1::RasAnswer& answer, const std::vector<RasMember>& members,

@@ -49,7 +49,7 @@ size_t RanksOf(const RasFinding& finding);
 // alone, is left out.
 class RasBudget {
  public:
-  // False: the finding is left out.
+  // False if the finding is left out.
   bool Take(const RasFinding& finding);
   size_t left_out() const { return left_out_; }
 

@@ -52,7 +52,7 @@ class Child {
   int failed() const { return failed_; }  // an errno; 0 if it has been started
   UniqueFd in, out, err;                  // nonblocking; `in` is a socket
 
-  // Waits for its end until then. True: it has ended by itself, with 0.
+  // Waits for its end until then. True if it has ended by itself, with 0.
   bool HasEndedWell(int64_t deadline_ns) {
     while (!IsOver() && MonotonicNs() < deadline_ns)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -119,7 +119,7 @@ void GpuDumps::Work(const GpuDumpRequest& request) {
   done_.insert(request.incident);
 }
 
-// False: the run ends.
+// If false, the run ends.
 bool GpuDumps::Sleep(int64_t ns) const {
   const int64_t until_ns = MonotonicNs() + ns;
   while (!is_stopping_ && MonotonicNs() < until_ns) {

@@ -16,7 +16,7 @@ namespace rollcall {
 
 class IncidentFile {
  public:
-  // `folder`: of the segments; empty: nothing is written.
+  // `folder`: of the segments; if empty, nothing is written.
   explicit IncidentFile(std::string folder) : folder_(std::move(folder)) {}
 
   // Adds the incident. Prints why it cannot.

@@ -105,7 +105,7 @@ class HeaderCopy {
       : complete_(pread(fd, bytes_, sizeof(bytes_), 0) == static_cast<ssize_t>(sizeof(bytes_)) &&
                   get()->magic.load(std::memory_order_relaxed) == segment::kMagic) {}
 
-  // False: the process makes the segment, or ended before the segment was complete.
+  // False if the process makes the segment, or ended before the segment was complete.
   bool complete() const { return complete_; }
 
   bool IsOfThisBoot() const {

@@ -13,7 +13,7 @@ namespace rollcall {
 
 // The variables by which PyTorch learns the names, where the job's environment has none. PyTorch
 // ends a rank that cannot make its pipe, so `prefix` must be in a folder where each rank can write.
-// A variable of the user's own stays. Empty: there is nothing to set.
+// A variable of the user's own stays. Empty if there is nothing to set.
 std::map<std::string, std::string> RecorderVariables(
     const std::function<const char*(const char*)>& getenv, const std::string& prefix);
 

@@ -252,9 +252,9 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     self_.reset();
   }
 
-  // False: the stream has ended, or must end, as its agent does not read. An agent that reads again
-  // reconnects and sends its whole state; if the daemon dropped messages, each of them would need a
-  // second attempt.
+  // False if the stream has ended, or must end, as its agent does not read. An agent that reads
+  // again reconnects and sends its whole state; if the daemon dropped messages, each of them would
+  // need a second attempt.
   bool Queue(const v1::DaemonMessage& message) {
     if (AddToOut(message)) return true;
     if (EndsUnread()) {
@@ -284,7 +284,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
 
   void Cancel() { context_->TryCancel(); }
 
-  // True: this call has ended the stream.
+  // True if this call has ended the stream.
   bool EndIfInvalid(int64_t now_s) {
     return !impl_->access()->IsStillValid(caller_, now_s) && End(NoLongerValid());
   }
@@ -310,7 +310,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
                          " are allowed: run fewer ranks on this host")};
   }
 
-  // False: the messages of this peer that wait take too much.
+  // False if the messages of this peer that wait take too much.
   bool CountUnparsed() {
     const size_t bytes = in_.Length() > limits::kManyUnparsedBytes ? in_.Length() : 0;
     if (bytes > 0 && !impl_->unparsed()->Add(Peer(), bytes)) return false;
@@ -448,7 +448,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     return ended_;
   }
 
-  // False: it has ended before.
+  // False if it has ended before.
   bool End(const grpc::Status& status) {
     {
       const MutexLock lock(mutex_);

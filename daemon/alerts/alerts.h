@@ -50,7 +50,7 @@ struct AlertOptions {
   size_t most_announced = 10'000;
   std::chrono::seconds finish_within{11};
   // Asked before each try to deliver an alert; false: another daemon may have its job, so the alert
-  // waits. Empty: always.
+  // waits. Empty means always.
   std::function<bool(const v1::Incident&)> may_send;
   uint64_t open_files = 0;  // soft limit for commands; 0 means the limit of this process
 };

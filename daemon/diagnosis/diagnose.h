@@ -15,9 +15,9 @@
 
 namespace rollcall {
 
-// The verdicts on a job, with summary and advice. Empty: nothing is wrong, or no rank has
-// waited for long enough. Otherwise the first verdict is the root cause. A verdict that
-// another one explains (is_consequence) follows later; warnings come last.
+// The verdicts on a job, with summary and advice. Empty if nothing is wrong, or no rank has waited
+// for long enough. Otherwise the first verdict is the root cause. A verdict that another one
+// explains (is_consequence) follows later; warnings come last.
 std::vector<Verdict> Diagnose(const JobState& job, int64_t now_ns, const Limits& limits);
 
 // Repeats Diagnose() for one job at low cost: examines only communicators that have changed since

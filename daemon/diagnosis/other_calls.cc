@@ -15,7 +15,7 @@ namespace {
 // By process: when it entered its newest call on another communicator; 0 if never.
 using NewestCalls = std::unordered_map<int32_t, int64_t>;
 
-// False: a culprit's process is not known, or has ended.
+// False if a culprit's process is not known, or has ended.
 bool AddRanks(const Verdict& verdict, NewestCalls* newest) {
   for (const Culprit& culprit : verdict.culprits) {
     if (culprit.process < 0 || !culprit.ending.empty()) return false;

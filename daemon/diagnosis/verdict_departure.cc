@@ -78,7 +78,7 @@ uint64_t PositionOfCulprit(const Verdict& verdict) {
   return verdict.position;
 }
 
-// The culprit's collectives up to its odd call; none: not known.
+// The culprit's collectives up to its odd call; empty if unknown.
 std::vector<const CallRecord*> FindCalls(const JobState& job, const Verdict& verdict,
                                          int32_t process) {
   const auto comm = job.communicators.find(verdict.communicator);

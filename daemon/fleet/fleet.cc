@@ -331,7 +331,7 @@ void Fleet::FinishLeaving() {
   }
 }
 
-// False: the others must wait, as the database does not answer, or the lease must be renewed.
+// If false, the others must wait, as the database does not answer, or the lease must be renewed.
 bool Fleet::Finish(const JobClaims::Leaving& leaving) {
   const JobId& id = leaving.job;
   const std::optional<DaemonRow> to = members_.NextFor(id, leaving.to);

@@ -56,8 +56,8 @@ class Fleet {
   // Gives up the lease, so that other daemons take the jobs at once.
   void Stop();
 
-  // The answer comes by JobHolder::Tell(), perhaps at once. False: there are too many jobs, and no
-  // answer comes.
+  // The answer comes by JobHolder::Tell(), perhaps at once. False if there are too many jobs, and
+  // no answer comes.
   bool Seek(const JobReport& report);
 
   const FleetMembers& members() const { return members_; }

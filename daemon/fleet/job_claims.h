@@ -30,7 +30,7 @@ struct JobReport {
 class JobClaims : public JobOwnership {
  public:
   // Tells whether all is in the database that this daemon wrote about a job until some moment. It
-  // asks for tokens of jobs: never call it with the mutex of the claims. Empty: it wrote nothing.
+  // asks for tokens of jobs: never call it with the mutex of the claims. Empty if it wrote nothing.
   using Written = std::function<bool()>;
   using Reports = std::vector<JobReport>;
 
@@ -88,7 +88,7 @@ class JobClaims : public JobOwnership {
   std::vector<JobId> ToWant() const;
   // Jobs that prefer another one of these daemons; this one is the first.
   std::vector<JobId> ToHandOver(const std::vector<std::string>& sharers) const;
-  // `to`: the name of the next daemon; empty means the one that the job prefers. False: it is not
+  // `to`: the name of the next daemon; empty means the one that the job prefers. False if it is not
   // owned.
   bool BeginLeaving(const JobId& job, const std::string& to);
   struct Leaving {

@@ -66,8 +66,8 @@ class HistoryKeeper {
   // The part that keeps alerts; usable after the keeper has ended, without effect.
   std::shared_ptr<AlertOutbox> outbox() const;
 
-  // Waits until all that was given to the keeper before is in the file. False: not within
-  // `patience_ns`; the keeper goes on trying.
+  // Waits until all that was given to the keeper before is in the file. False if it took longer
+  // than `patience_ns`; the keeper goes on trying.
   bool AwaitSaved(int64_t patience_ns);
 
   // It is proven now that this daemon has the job, or that what it found out does not count.

@@ -54,7 +54,7 @@ class Query {
   std::vector<SqlValue> values_;
 };
 
-// Reads the tenants of the request; empty: all. Returns false if no tenant is left.
+// Reads the tenants of the request; empty means all. Returns false if no tenant is left.
 bool TenantsOf(const v1::CountIncidentsRequest& request, std::vector<SqlValue>* tenants) {
   const auto& seen = request.tenants();
   tenants->assign(seen.begin(), seen.end());

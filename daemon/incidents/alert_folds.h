@@ -38,7 +38,8 @@ class AlertFolds {
   // Whether people were told of the hang, which has alerts of its own. Add() expects it of each.
   void SetTold(const v1::Incident& hang, bool told);
 
-  // The hang is over. True: say so now. False: TakeEnds() will return it, unless it comes back.
+  // The hang is over. True if it must be reported now. False if TakeEnds() will return it, unless
+  // it comes back.
   struct Ending {
     bool is_last = false;      // the job may cause no further alert in this hour
     bool may_restart = false;  // a launcher that restarts jobs has started it

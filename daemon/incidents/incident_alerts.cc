@@ -62,7 +62,7 @@ void IncidentAlerts::Announce(JobIncidents* job, IncidentRecord* record) {
   Say(*record, goes_on ? AlertEvent::kUpdated : AlertEvent::kConfirmed);
 }
 
-// False: the alert of the confirmed incident is held back.
+// False if the alert of the confirmed incident is held back.
 bool IncidentAlerts::IsWithinQuota(const JobIncidents& job, IncidentRecord* record) {
   if (!has_receivers_) return true;
   IncidentQuota& quota = *parts_.quota;

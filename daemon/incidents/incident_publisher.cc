@@ -71,7 +71,7 @@ std::vector<IncidentPublisher::Draft> IncidentPublisher::TakeDrafts() {
   return drafts;
 }
 
-// True: there is more to do later.
+// True if there is more to do later.
 bool IncidentPublisher::Publish(const JobIncidents& job, IncidentRecord* record,
                                 std::vector<Draft>* drafts) {
   if (record->is_over_quota) return true;

@@ -47,7 +47,7 @@ class IncidentQuota {
   // Whether the incident that is confirmed now may be stored. `is_stored`: it is already.
   bool MayStoreConfirmed(const JobId& job, bool is_stored, int64_t now_ns);
 
-  // Whether the alert of the incident that is confirmed now may go out. False: it is held back.
+  // Whether the alert of the incident that is confirmed now may go out. False if it is held back.
   bool MayAlert(const JobId& job, const v1::Incident& incident, int64_t now_ns);
   // Whether the next alert of the job would be held back.
   bool IsFull(const JobId& job) const;

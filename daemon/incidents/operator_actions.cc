@@ -31,7 +31,7 @@ absl::Status OperatorActions::Change(const std::string& id,
   return status;
 }
 
-// False: the incident is not in memory.
+// False if the incident is not in memory.
 bool OperatorActions::ChangeInMemory(const std::string& id,
                                      const std::function<absl::Status(v1::Incident*)>& change,
                                      absl::Status* status) {

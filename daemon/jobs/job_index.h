@@ -29,7 +29,7 @@ class JobIndex {
   };
 
   void Add(const JobKey& key, std::shared_ptr<StoredJob> job) ABSL_LOCKS_EXCLUDED(mutex_);
-  // False: there was no such job.
+  // False if there was no such job.
   bool Remove(const JobKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether anybody has got the job from here, and still has it.
   bool IsInUse(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -47,8 +47,8 @@ class JobStore {
   // The newest records of a communicator that a whole tick should have: the store would drop more.
   uint32_t RecordsInWholeTicks() const;
 
-  // Routes and applies a tick, for all jobs at once. False: the agent must connect again and send
-  // everything. `came_ns`: as ProcessPlaces::Route().
+  // Routes and applies a tick, for all jobs at once. If false, the agent must connect again and
+  // send everything. `came_ns`: as ProcessPlaces::Route().
   bool Apply(const AgentName& agent, const v1::Tick& tick, int64_t came_ns);
   // By the only agent of the host.
   void Apply(const std::string& host, const v1::Tick& tick, int64_t came_ns) {

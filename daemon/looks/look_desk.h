@@ -59,7 +59,7 @@ class LookDesk {
                                                  const std::function<bool()>& goes_on)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True: the reply is one to a look.
+  // True if the reply is one to a look.
   bool OnStackReply(const AgentName& agent, const v1::StackReply& reply)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -24,7 +24,7 @@ struct GpuDumpTarget {
 struct GpuDumpRequest {
   JobKey job;
   std::string incident;
-  std::vector<GpuDumpTarget> targets;  // empty: no process can be asked
+  std::vector<GpuDumpTarget> targets;  // empty if no process can be asked
 };
 
 // The worker that runs the job calls it.

@@ -16,7 +16,7 @@
 namespace rollcall {
 
 // The first culprit of the first hang among the verdicts, and the first rank that waits in it, of
-// those whose processes live. Empty: there is no hang.
+// those whose processes live. Empty if there is no hang.
 std::vector<GpuDumpTarget> ChooseGpuDumps(const JobState& state,
                                           const std::vector<Verdict>& verdicts);
 

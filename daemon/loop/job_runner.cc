@@ -68,7 +68,7 @@ int64_t JobRunner::Run() {
   return SteadyNs() + std::max<int64_t>(wake_ns - parts_.timeline->Now(), 0);
 }
 
-// True: there is more.
+// True if there is more.
 bool JobRunner::ApplyMail() {
   const int64_t until_ns = SteadyNs() + kApplyWithinNs;
   do {
@@ -171,7 +171,7 @@ std::optional<JoinedJobs> JobRunner::FindPartners(int64_t now_ns) {
   return joined;
 }
 
-// True: it has not been searched for them since the job hangs.
+// True if it has not been searched for them since the job hangs.
 bool JobRunner::AsksForPartners(const JobState& state, const std::vector<Verdict>& verdicts) {
   const bool hangs = std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) {
     return !IsWarning(v.cause) && v.cause != Cause::kStandstill;

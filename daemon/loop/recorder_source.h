@@ -15,7 +15,7 @@ namespace rollcall {
 
 // What the sequence numbers of the recorders say.
 struct RecorderAnswer {
-  std::vector<Verdict> verdicts;  // with the processes of the job; empty: they show no hang
+  std::vector<Verdict> verdicts;  // with the processes of the job; empty if they show no hang
   std::string note;               // one line: what was asked, or why it decides nothing, or empty
 };
 
@@ -24,7 +24,7 @@ class RecorderSource {
  public:
   virtual ~RecorderSource() = default;
 
-  // Asks the recorders of these processes, by index. Returns at once. False: none can be asked.
+  // Asks the recorders of these processes, by index. Returns at once. False if none can be asked.
   virtual bool Ask(const JobState& job, const std::vector<int32_t>& processes) = 0;
 
   // nullopt if answers are still awaited, for a few seconds at most.

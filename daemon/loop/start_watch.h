@@ -31,8 +31,8 @@ class StartWatch {
   // step for a while, and no call hangs (`hangs`).
   SamplesWanted Next(const JobState& state, bool hangs, int64_t now_ns, const Limits& limits);
 
-  // The time from which on Next() may return processes although the job has not changed. INT64_MAX:
-  // there is none.
+  // The time from which on Next() may return processes although the job has not changed. INT64_MAX
+  // if there is none.
   int64_t NextDueNs() const { return next_ns_ == 0 ? INT64_MAX : next_ns_; }
 
  private:

@@ -28,7 +28,7 @@ bool IsMainInside(const Process& process);
 
 // The threads by which the process stands in its calls, best first: those inside a call, the
 // longest first; then those that make its calls, if the main thread makes none. By their numbers in
-// the agent's stacks. Empty: the main thread, or not known.
+// the agent's stacks. Empty for the main thread, or if unknown.
 std::vector<uint32_t> CallingTids(const Process& process);
 
 // The same for one rank of a communicator. Other ranks of its process have threads of their own;
@@ -47,7 +47,7 @@ struct RacingThread {
   size_t newest = 0;    // index of its newest record in Member::records
 };
 
-// The threads of the member without an order among them, as far as its records show; empty: one
+// The threads of the member without an order among them, as far as its records show; empty if one
 // thread makes all calls, one has taken the communicator over from the other, or MayRace() is
 // false.
 std::vector<RacingThread> FindRacingThreads(const JobState& job, const Member& member);

@@ -178,7 +178,7 @@ struct ProcessEvidence {
   std::string phase;                   // "validation"; empty if the program does not report it
   double cpu_seconds = 0;              // used so far
   uint64_t memory_bytes = 0;           // resident
-  std::vector<CallingThread> callers;  // empty: only the main thread, or not known
+  std::vector<CallingThread> callers;  // empty if only the main thread makes calls, or unknown
 };
 
 // A time in which a process could not run.
@@ -364,7 +364,7 @@ struct Communicator {
   // `keeps_records`, `has_siblings`, `first_calls` and `recorded_until`.
   uint64_t version = 0;
   int32_t may_wait = 0;  // number of members with `may_wait`
-  // False: the signatures of all members that could be compared are equal.
+  // False if the signatures of all members that could be compared are equal.
   bool may_diverge = false;
   bool uses_p2p = false;       // a rank has issued a send or receive
   bool keeps_records = false;  // for every member: the job is small enough

@@ -29,7 +29,7 @@ class Tenants {
 
  private:
   Tenants() = default;
-  std::optional<std::vector<std::string>> names_;  // none: all tenants
+  std::optional<std::vector<std::string>> names_;  // nullopt means all tenants
 };
 
 }  // namespace rollcall

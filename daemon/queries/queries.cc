@@ -355,7 +355,7 @@ absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
   return response;
 }
 
-// False: none of the asked tenants is left. To the book, an empty list would be for all tenants.
+// False if none of the asked tenants is left. To the book, an empty list would be for all tenants.
 template <typename Request>
 bool Queries::KeepOwnTenants(Request* request) const {
   const google::protobuf::RepeatedPtrField<std::string> asked = request->tenants();

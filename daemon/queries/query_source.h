@@ -28,7 +28,7 @@ inline constexpr size_t kMaxJobsListed = 1000;
 struct JobSelector {
   std::string job;
   std::string tenant;              // empty means any
-  std::optional<int32_t> attempt;  // none: the newest
+  std::optional<int32_t> attempt;  // nullopt means the newest
   // Only jobs with a process on this host: of each the newest attempt that has one. Empty means
   // all.
   std::string host = {};

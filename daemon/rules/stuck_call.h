@@ -59,7 +59,7 @@ struct StuckCall {
   uint64_t position = 0;  // p2p: collectives entered before it
   CallArgs call;          // also a creating call or a teardown; op kNone: its record is lost
   std::vector<Waiter> waiters;
-  // Empty: all ranks are inside the call, but it does not end.
+  // Empty if all ranks are inside the call, but it does not end.
   std::vector<Absent> absents;
   std::vector<Errored> errored;
   std::vector<int32_t> concurrent;  // ranks of which two threads were inside calls at once

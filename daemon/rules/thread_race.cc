@@ -248,7 +248,7 @@ SharedWaiters FindSharedWaiters(const StuckCalls& calls, const OpenCalls& open,
   return shared;
 }
 
-// The ranks on whose devices both calls are open; none: something orders them.
+// The ranks on whose devices both calls are open; empty if something orders them.
 std::vector<Waiter> OnOneDevice(const JobState& job, const StuckCall& call, const StuckCall& other,
                                 const SharedWaiters::mapped_type& waiters) {
   std::vector<Waiter> shared;

@@ -26,7 +26,7 @@ struct HttpServerOptions {
   // Counts failed logins, also those by gRPC; must outlive the server. nullptr means the page's
   // own.
   FailedLogins* failed_logins = nullptr;
-  TlsSource tls;           // empty: plain, unless `web_config` has TLS
+  TlsSource tls;           // empty for plaintext, unless `web_config` has TLS
   std::string web_config;  // path of a web.yml, or empty
   // More names by which browsers may ask for the page. They may always use the host of the listen
   // address, a name in the certificate, and, unless the page listens on loopback, the host's name.

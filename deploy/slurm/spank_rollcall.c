@@ -135,8 +135,8 @@ static void __attribute__((format(printf, 2, 3))) say(spank_t spank, const char*
   slurm_spank_log("rollcall: %s", text);
 }
 
-// The value of a variable of the task in memory that the caller frees. Empty if unset. NULL: too
-// long, or no memory.
+// The value of a variable of the task in memory that the caller frees. Empty if unset. NULL if it
+// is too long, or without memory.
 static char* get(spank_t spank, const char* name) {
   char* value = malloc(kLongestValue);
   if (value == NULL) return NULL;
@@ -167,7 +167,7 @@ static bool is_library(const char* path, size_t length) {
          (length == name || path[length - name - 1] == '/');
 }
 
-// Why the dynamic linker of this machine would not load the file; NULL: it would.
+// Why the dynamic linker of this machine would not load the file; NULL if it would.
 static const char* why_not_loadable(const char* path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return strerror(errno);
@@ -191,7 +191,8 @@ static const char* why_not_loadable(const char* path) {
 }
 
 // LD_PRELOAD without the libraries of Rollcall, and with `library` in front (NULL: with none). A
-// library that is there already and loads stays in its place. The caller frees. NULL: no memory.
+// library that is there already and loads stays in its place. The caller frees. NULL without
+// memory.
 static char* with_library(const char* old, const char* library) {
   char* out = malloc(strlen(old) + PATH_MAX + 2);
   if (out == NULL) return NULL;

@@ -120,7 +120,7 @@ bool HasKnownLayouts() {
 // The contexts of the teams, by the number of their communicator.
 std::atomic<const void*> contexts_of[segment::kCommCapacity];
 
-// False: the call is not recorded.
+// False if the call is not recorded.
 bool DescribeCall(const UccCollArgs& args, const void* team, UccCall* call) {
   const UccOperation* operation = FindOperation(args.type);
   call->comm = FindComm(team);

@@ -40,7 +40,7 @@ struct MpiImplementation {
 };
 extern MpiImplementation mpi;
 
-// False: the process has no MPI whose functions we can call.
+// False if the process has no MPI whose functions we can call.
 bool FindMpi();
 
 inline uintptr_t CleanWord(MpiWord word) {
@@ -79,7 +79,7 @@ __attribute__((always_inline)) inline LocalComm* FindMpiComm(ThreadState* thread
 // nullptr if the communicator is not recorded. Also for a thread that is inside another call.
 LocalComm* FindKnownComm(MpiWord handle);
 
-// False: an intercommunicator, or MPI returned an error.
+// False for an intercommunicator, or if MPI returned an error.
 bool RankAndSize(MpiWord comm, int* rank, int* size);
 
 // Records that the communicator is created, with this handle.

@@ -75,7 +75,7 @@ class MessageRecord {
   MessageRecord(const MessageRecord&) = delete;
   MessageRecord& operator=(const MessageRecord&) = delete;
 
-  // After the call. False: it has ended already, and nothing of it is to be recorded.
+  // After the call. False if it has ended already, and nothing of it is to be recorded.
   bool IsOpen() const { return may_throw_.IsOpen(); }
 
  private:

@@ -85,7 +85,7 @@ void AddCopy(const LocalComm* parent, uint64_t split_id, MpiWord handle) {
   if (comm != nullptr) MpiCommCreated(comm, handle);
 }
 
-// Claims the slot. False: another thread has claimed it.
+// Claims the slot. False if another thread has claimed it.
 bool Claim(Slot* slot, uint64_t call) {
   return slot->call.compare_exchange_strong(call, kBusy, std::memory_order_acq_rel);
 }

@@ -51,7 +51,7 @@ struct AwaitedCall {
 };
 inline constexpr int kAwaited = 4;
 
-// False: no call has this work any more.
+// False if no call has this work any more.
 bool FindWork(uintptr_t work, AwaitedCall* call);
 
 // The requests of one call to MPI_Wait or MPI_Test or a variant. MPI overwrites the requests that

@@ -34,7 +34,7 @@ void* StartTransfer(const LocalComm* comm, uint64_t generation, const profiler::
 // A step of a transfer begins. nullptr if `transfer` is no handle of StartTransfer().
 void* StartNetworkStep(const void* transfer, const profiler::ProxyStep& step);
 
-// False: `handle` is none of ours.
+// False if `handle` is not ours.
 bool StopNetworkEvent(const void* handle);
 bool RecordNetworkState(const void* handle, int state);
 

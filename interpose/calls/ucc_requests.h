@@ -23,7 +23,7 @@ struct UccCall {
 };
 
 void DescribeUccRequest(const UccRequest* request, const UccCall& call);
-// False: the request's call is not recorded.
+// False if the request's call is not recorded.
 bool FindUccRequest(const UccRequest* request, UccCall* call);
 void ForgetUccRequest(const UccRequest* request);
 

@@ -66,7 +66,7 @@ uint32_t CallCount(const CallGraph* graph);
 // Removes the calls after the first `calls`: NCCL refused them.
 void DropCalls(CallGraph* graph, uint32_t calls);
 
-// Adds a call. `stream`: where it was captured; nullptr if unknown. False: there is no room
+// Adds a call. `stream`: where it was captured; nullptr if unknown. False if there is no room
 // (counted).
 bool AppendCall(CallGraph* graph, const CapturedCall& call, const void* stream);
 

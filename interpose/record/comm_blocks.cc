@@ -61,7 +61,7 @@ segment::RecordEntry* PrivateRing(LocalComm* comm) {
   return comm->private_ring;
 }
 
-// Points the communicator at the parts of its block. False: there is no memory.
+// Points the communicator at the parts of its block. False if there is no memory.
 bool SetBlock(LocalComm* comm, uint32_t index, uint32_t records) {
   char* block = reinterpret_cast<char*>(recorder.mapping.load(std::memory_order_acquire)) +
                 segment::CommBlockOffset(index);

@@ -14,7 +14,7 @@ namespace rollcall {
 // state. nullptr if there is no room (counted and reported).
 LocalComm* ClaimBlock();
 
-// Whether the communicator's records are in the segment. False: there was no room for them.
+// Whether the communicator's records are in the segment. False if there was no room for them.
 bool IsRecorded(const LocalComm* comm);
 
 }  // namespace rollcall

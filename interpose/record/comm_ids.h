@@ -20,11 +20,11 @@ NewComm FromIdHash(uint64_t hash, int ranks, int rank);
 
 // A child of `parent_handle`; `kind` as in child_ids.h. Only the parent and the child's number
 // among the parent's children of this kind are known; the members of its colour are known once it
-// is created. False: the parent is unknown.
+// is created. False if the parent is unknown.
 bool FromParent(ncclComm_t parent_handle, uint64_t kind, const ncclConfig_t* config, NewComm* what);
 
 // A grown communicator, for a rank of the parent, which keeps its number. `unique_id` may be
-// nullptr. False: the parent is unknown.
+// nullptr. False if the parent is unknown.
 bool GrownFromParent(ncclComm_t parent_handle, int ranks, const ncclUniqueId* unique_id,
                      const ncclConfig_t* config, NewComm* what);
 

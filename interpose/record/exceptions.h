@@ -77,7 +77,7 @@ class MayThrow {
   ~MayThrow() {
     if (IsOpen()) open_call = OuterOf(open_call);
   }
-  // False: another call has taken the room. So it is in the child of a fork from inside the call,
+  // False if another call has taken the room. So it is in the child of a fork from inside the call,
   // and in a signal handler on a stack of its own, whose calls cannot tell that this one goes on.
   bool IsOpen() const {
     EndCallsBelow(this);

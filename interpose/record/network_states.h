@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// Makes room for the transfers of one more communicator. False: there is no room for any
+// Makes room for the transfers of one more communicator. False if there is no room for any
 // (reported).
 bool MakeNetworkRoom();
 

@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// Makes the segment, unless it exists or an earlier attempt failed. True: recording is on.
+// Makes the segment, unless it exists or an earlier attempt failed. True if recording is on.
 bool StartRecording();
 
 // Stops recording, and says why. Also for the handler of a fault in the segment. Threads inside a

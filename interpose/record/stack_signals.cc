@@ -98,7 +98,7 @@ socklen_t SocketName(const char* name, sockaddr_un* address, long* directory) {
   return static_cast<socklen_t>(out - reinterpret_cast<char*>(address));
 }
 
-// Sends `fd` with one byte that says what it is. False: no process receives it.
+// Sends `fd` with one byte that says what it is. False if no process receives it.
 bool SendDescriptor(int fd, char what, const char* socket_name) {
   sockaddr_un address;
   long directory;
@@ -301,7 +301,7 @@ void InstallQuit() {
   has_quit = QuitIsFree() && Install(SIGQUIT, action);
 }
 
-// Whether the handler is still ours. False: the program has set another one.
+// Whether the handler is still ours. False if the program has set another one.
 bool IsOurs(int signal, struct sigaction* current) {
   if (sigaction(signal, nullptr, current) != 0) return false;
   return (current->sa_flags & SA_SIGINFO) != 0 ? current->sa_sigaction == &AnswerStackRequest

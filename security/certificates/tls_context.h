@@ -25,7 +25,7 @@ struct TlsSettings {
   std::string client_ca_pem;  // who signs certificates of clients; empty if the server asks for
                               // none
   bool requires_client_certificate = false;
-  // A client's certificate must have one of these SANs (of any type); empty: any certificate.
+  // A client's certificate must have one of these SANs (of any type); empty means any certificate.
   std::vector<std::string> client_sans;
   bool needs_tls13 = false;  // else TLS 1.2 or later
 };

@@ -39,7 +39,7 @@ struct ChannelSecurity {
   // The user that the client trusts to run the daemon on this host without TLS, as
   // DaemonUser::Parse() reads it.
   std::string daemon_user;
-  // False: does not show the certificate of `tls`. A server's may not be one for clients.
+  // If false, it does not show the certificate of `tls`. A server's may not be one for clients.
   bool shows_certificate = true;
   // The calls carry a secret besides `token_file`.
   bool sends_secret = false;

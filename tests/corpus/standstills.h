@@ -18,7 +18,7 @@ struct StandCase {
   JobState job;
   int64_t now_ns = 0;
   bool hangs = false;      // false: there must be no verdict
-  std::set<int> culprits;  // empty: the evidence singles out no rank
+  std::set<int> culprits;  // empty if the evidence singles out no rank
   bool unseen = false;     // to name no rank, or all, is right, too
   Certainty most = Certainty::kLikely;
 };

@@ -100,7 +100,7 @@ class Machine {
     }
   }
 
-  // Executes a step. False: the rank cannot continue yet, or never.
+  // Executes a step. False if the rank cannot continue yet, or never.
   bool Do(int rank, const Step& step) {
     RankState& state = GetState(rank);
     switch (step.kind) {

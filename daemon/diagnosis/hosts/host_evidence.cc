@@ -139,7 +139,7 @@ bool MayStall(const HostSign& sign, int64_t since_ns) {
          (sign.fact->at_ns == 0 || sign.fact->at_ns >= since_ns - kStallsWithinNs);
 }
 
-// The processes whose hosts or GPUs have a broken part. Empty: none, or so many that it is no
+// The processes whose hosts or GPUs have a broken part. Empty if there is none, or too many to be a
 // difference.
 std::set<int32_t> BrokenProcesses(const HostSigns& found,
                                   const std::vector<const HostSign*>& signs) {

@@ -167,7 +167,7 @@ class Finder {
     found->signs.push_back(std::move(sign));
   }
 
-  // False: it concerns another job.
+  // False if it concerns another job.
   bool SetProcesses(const HostFacts& host, const std::vector<int32_t>& own, HostSign* sign) const {
     const HostFact& fact = *sign->fact;
     sign->processes = own;
@@ -195,7 +195,7 @@ class Finder {
     return use.pids.empty() && (use.is_gone || use.all_pids.empty());
   }
 
-  // Narrows the sign to the processes with these pids. False: the job has none of them.
+  // Narrows the sign to the processes with these pids. False if the job has none of them.
   bool Name(const std::set<int32_t>& pids, const std::vector<int32_t>& own, HostSign* sign) const {
     std::vector<int32_t> named;
     for (const int32_t index : own) {

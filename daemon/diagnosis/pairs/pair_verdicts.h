@@ -20,7 +20,7 @@ namespace rollcall {
 struct PairVerdicts {
   // For the first job's own incident. Processes of other jobs are named and have no index.
   std::vector<Verdict> own;
-  // The job whose incident tells why the first job waits; not set: none but its own.
+  // The job whose incident tells why the first job waits; unset for the job's own only.
   std::optional<JobKey> told_by;
   // What that incident is about, with the numbers of ranks that the joined state has.
   std::string summary;

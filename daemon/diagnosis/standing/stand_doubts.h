@@ -14,7 +14,7 @@ bool MayWaitOutOfSight(const StandScene& scene);
 // The culprits, or all, may go on by themselves.
 bool MayGoOn(const StandScene& scene, const StandBlame& blame);
 
-// False: `possible` at most.
+// If false, it is `possible` at most.
 bool CanBeLikely(const StandScene& scene, const StandBlame& blame);
 
 }  // namespace rollcall

@@ -45,7 +45,7 @@ bool Stands(const JobState& job, int32_t index, int64_t oldest_ns) {
 }
 
 // Another process with the number of a rank may be what the ranks wait for: one that MPI has
-// spawned. False: one of them works.
+// spawned. False if one of them works.
 bool AddOthers(const JobState& job, const std::map<int32_t, int32_t>& ranks, StandingRanks* found) {
   for (size_t i = 0; i < job.processes.size(); ++i) {
     const Process& process = job.processes[i];

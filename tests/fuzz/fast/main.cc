@@ -139,7 +139,7 @@ class Search {
            (flags_.runs > 0 && runs_ >= flags_.runs);
   }
 
-  // True: it reached new code.
+  // True if it reached new code.
   bool Run(std::string_view input) {
     current = input;
     seconds_of_input = 0;

@@ -24,7 +24,7 @@ class SecretFileTest : public testing::Test {
     EXPECT_TRUE(file.ReadIfChanged().ok());
     return std::string(CheckSecretFile(file, "key").message());
   }
-  // False: only root can give files away.
+  // False if only root can give files away.
   bool GiveAway() const { return chown(path_.c_str(), 65534, 65534) == 0; }
 
   const TemporaryTree tree_;

@@ -24,8 +24,8 @@ class LibraryProcessTest : public PreloadedProcessTest {
     return command;
   }
 
-  // Takes the steps with the segments on a file system of so many bytes. False:
-  // only root may mount one.
+  // Takes the steps with the segments on a file system of so many bytes. False if only root may
+  // mount one.
   bool RunOnSmallFileSystem(const std::string& steps, int kilobytes) {
     const std::string options = absl::StrCat("mode=700,size=", kilobytes, "k");
     const int status = Run(Steps(steps), {}, [&] {

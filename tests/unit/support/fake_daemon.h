@@ -121,7 +121,7 @@ class FakeDaemon : public v1::AgentLink::Service {
     return grpc::Status::OK;
   }
 
-  // True: there is something to say.
+  // True if there is something to say.
   bool TakeIn(Stream* stream, const v1::Tick& tick, v1::Owners* owners) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++ticks_;

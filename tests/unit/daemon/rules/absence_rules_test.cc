@@ -36,7 +36,7 @@ struct Case {
   std::function<void(JobBuilder& job)> change;  // may be empty
   Cause cause;
   double now;
-  Ranks blamed;  // empty: no verdict
+  Ranks blamed;  // empty if there is no verdict
   Certainty certainty = Certainty::kCertain;
 };
 

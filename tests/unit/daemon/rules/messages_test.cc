@@ -24,7 +24,7 @@ struct Case {
   int ranks;
   std::function<void(MessageJob*)> happens;
   Cause cause;
-  Ranks blamed;  // empty: there is no verdict
+  Ranks blamed;  // empty if there is no verdict
   Certainty certainty;
 };
 
