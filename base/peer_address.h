@@ -28,7 +28,7 @@ std::optional<PeerAddress> ParsePeer(absl::string_view peer);
 // "ipv6:[::1]" of "ipv6:[::1]:41922". Valid as long as `peer` is.
 absl::string_view PeerWithoutPort(absl::string_view peer);
 
-// "unix:" and a path or nothing. An abstract socket, which has no permissions, is none.
+// "unix:" and a path or nothing. An abstract socket, which has no permissions, is not one.
 bool IsUnixPeer(absl::string_view peer);
 
 // True for a loopback address and a unix socket: no other host can read what it sends.

@@ -20,7 +20,7 @@ std::optional<std::string> ReadUpTo(int fd, size_t most);
 // with O_NOFOLLOW and O_NONBLOCK, look what it is, and call ReadUpTo().
 std::optional<std::string> ReadFile(const std::string& path, size_t most = kNoLimit);
 
-// The target of a symbolic link as it stands there; empty if it cannot be read, or is no link.
+// The target of a symbolic link as it stands there; empty if it cannot be read, or is not a link.
 std::string ReadLink(const std::string& path);
 
 }  // namespace rollcall

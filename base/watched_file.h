@@ -24,7 +24,7 @@ class WatchedFile {
   explicit WatchedFile(std::string path);
 
   // The content, if the file has changed since the last call that returned content; nullopt if it
-  // has not. Returns an error each time while the file cannot be read, is no regular file, is
+  // has not. Returns an error each time while the file cannot be read, is not a regular file, is
   // larger than kMaxBytes, or changes while it is read. Does not wait for a writer, as of a pipe.
   absl::StatusOr<std::optional<std::string>> ReadIfChanged();
 

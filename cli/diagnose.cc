@@ -362,7 +362,7 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
     std::cout << SayJobs(jobs, *looks, say);
   }
   if (flags.dump_flight_recorder) DumpFlightRecorder(looks->front());
-  // A name that fits no job may be mistyped: that is no all-clear.
+  // A name that fits no job may be mistyped: that is not all-clear.
   if (jobs.empty() && !flags.names.empty()) return kExitBadUsage;
   return ExitCodeOf(jobs, *looks);
 }

@@ -76,8 +76,8 @@ struct DaemonOptions {
   JobStoreLimits job_limits;
   StreamLimits stream_limits;
   std::string listen;      // HOST:PORT for agents and queries; "" for in-process only
-  std::string http;        // HOST:PORT, port 0 for any; "" for none
-  std::string http_token;  // token that every HTTP request must carry; "" for none
+  std::string http;        // HOST:PORT, port 0 for any; empty for no page
+  std::string http_token;  // token that every HTTP request must carry; empty if not needed
   // Callers whom the authenticator knows need no `http_token`.
   bool http_token_is_optional = false;
   // Limit of simultaneous connections, so that descriptors remain for other uses.
@@ -137,7 +137,7 @@ class Daemon {
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel() { return server_.InProcessChannel(); }
   int grpc_port() const { return server_.port(); }  // 0 if there is none
   std::string page_url() const;                     // "https://127.0.0.1:34567/"
-  std::string http_address() const;                 // "127.0.0.1:34567"; "" for none
+  std::string http_address() const;                 // "127.0.0.1:34567"; empty without a page
 
   // Whether the daemon's own thread and its workers have done something of late.
   bool IsAlive() const;

@@ -229,7 +229,7 @@ enum class CommState : uint32_t {
   kAborted = 6,
   kRevoked = 7,
   kFailed = 8,      // creation returned an error
-  kPassedOver = 9,  // entered a split and is no member of a child (NCCL_SPLIT_NOCOLOR)
+  kPassedOver = 9,  // entered a split and is not a member of a child (NCCL_SPLIT_NOCOLOR)
 };
 
 enum CommFlags : uint32_t {

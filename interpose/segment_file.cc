@@ -106,8 +106,8 @@ bool NameFolder() {
   return length > 0 && static_cast<size_t>(length) < sizeof(segment_folder);
 }
 
-// Prepares the folder. It must belong to our user and be no link: otherwise other users could
-// choose where this process writes.
+// Prepares the folder. It must belong to our user and must not be a link: otherwise other users
+// could choose where this process writes.
 bool PrepareFolder() {
   if (!NameFolder()) {
     ReportNotRecording("too long a path for the segment directory:", segment_folder);
@@ -297,7 +297,7 @@ size_t StackAreaBegin() { return PageOf(segment::kStackAreaOffset); }
 size_t StackAreaEnd() { return PageOf(segment::kSitesOffset + PageBytes() - 1); }
 
 // Maps the stack area, which is a hole in the file until an agent requests stacks. Only for
-// writing: so it is no memory that one may read.
+// writing: so it is not memory that one may read.
 void MapStackArea(int fd) {
   const size_t begin = StackAreaBegin();
   mmap(region.load() + kSegmentAt + begin, StackAreaEnd() - begin, PROT_WRITE,

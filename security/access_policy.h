@@ -34,7 +34,7 @@ struct AccessOptions {
   uid_t owner = 0;                    // the daemon's user
   NameRules names;                    // of certificates
   const TokenFile* tokens = nullptr;  // outlives the policy, or nullptr
-  // Verifies a JWT. Empty if none is accepted.
+  // Verifies a JWT. Empty if no token is accepted.
   std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
   // Empty if nothing is revoked.
   std::function<bool(const std::string& certificate_pem)> is_revoked;

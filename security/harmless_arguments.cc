@@ -256,7 +256,7 @@ class CommandLine {
     }
   }
 
-  // "--login -c CODE": the flag is none of a login.
+  // "--login -c CODE": the flag does not belong to a login.
   bool IsCodeNext() const {
     return started_by_ != nullptr && HasCode(arguments_[at_], *started_by_);
   }

@@ -26,8 +26,8 @@ inline constexpr size_t kMaxRedactedText = 65'536;  // bytes
 class Redactor {
  public:
   // `patterns`: expressions of RE2 beside the default ones; a pattern "none" switches the default
-  // ones off. The first group is hidden, or the whole match of a pattern without a group. Error: a
-  // pattern that is none, or that matches the empty text.
+  // ones off. The first group is hidden, or the whole match of a pattern without a group. An error
+  // if a pattern is malformed or matches the empty text.
   static absl::StatusOr<std::shared_ptr<const Redactor>> Create(
       const std::vector<std::string>& patterns);
   ~Redactor();

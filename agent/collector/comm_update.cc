@@ -47,7 +47,7 @@ int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const Com
     if (comm.entered <= comm.finished || waits.host_blocked_since_ns != 0) {
       return comm.entered > comm.finished ? waits.host_blocked_since_ns : 0;
     }
-    // An open nonblocking call of MPI is no wait while its host works on.
+    // An open nonblocking call of MPI is not a wait while its host works on.
     return comm.kind == CommKind::kGloo ? OpenSince(comm, history) : 0;
   }
   const uint64_t begun = waits.host_blocked_since_ns != 0 ? comm.entered : comm.returned;

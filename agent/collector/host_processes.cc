@@ -32,7 +32,7 @@ PidLookup LookUpPid(const std::string& proc_root, pid_t pid) {
   PidLookup found;
   const auto stat = ReadProcStat(proc_root, pid);
   if (stat.ok()) found.start_time = stat->start_time;
-  // A missing entry alone is no proof: /proc may hide the processes of other users (hidepid).
+  // A missing entry alone is not proof: /proc may hide the processes of other users (hidepid).
   found.gone = absl::IsNotFound(stat.status()) && kill(pid, 0) != 0 && errno == ESRCH;
   return found;
 }

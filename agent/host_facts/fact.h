@@ -40,8 +40,8 @@ struct ProbeResult {
 
 // The lines of a probe.
 std::string ToLines(const ProbeResult& result);
-// Reads them. Leaves out lines that are none, and what exceeds the limits. kFailed: the last line
-// is missing.
+// Reads them. Leaves out malformed lines, and what exceeds the limits. kFailed: the last line is
+// missing.
 ProbeResult FromLines(std::string_view lines);
 
 }  // namespace rollcall

@@ -23,8 +23,8 @@ struct KernelRecord {
 // Records of the last hour, oldest first. `now_us`: the time by the clock of the log.
 std::vector<KernelRecord> ParseKernelLog(std::string_view log, int64_t now_us);
 
-// The fact that a record tells; kind kUnknown: none. `came_back`: it ends an earlier fact of the
-// same kind and subject.
+// The fact that a record tells; kUnknown if the record reports no fact. `came_back`: it ends an
+// earlier fact of the same kind and subject.
 struct KernelFact {
   Fact fact;
   bool came_back = false;

@@ -48,7 +48,7 @@ class JobOwners {
   void Broken(const std::string& stream, int64_t now_ns);
   void Closed(const std::string& stream);
   // Looks which daemons have become away by now. Returns the time of the next look; INT64_MAX if
-  // none is due.
+  // nothing is due.
   int64_t Expire(int64_t now_ns);
   // From now on only jobs are new: for the last ticks.
   void Freeze();

@@ -35,7 +35,7 @@ class StackQueue {
   bool empty() const { return requests_ == 0; }
   // False if there is no room for its owner, and `*request` is unchanged.
   bool Push(PendingRequest* request);
-  // Returns a request for one process, or for none if it was so. REQUIRES: not empty.
+  // Returns a request for one process, or without processes as it was pushed. REQUIRES: not empty.
   PendingRequest Pop();
   void Clear();
 

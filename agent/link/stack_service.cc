@@ -29,7 +29,7 @@ namespace {
 
 constexpr int64_t kReadTimeout = kSecond;  // for reading a process in /proc
 constexpr int64_t kAroundTimeout = 5 * kSecond;
-// None is begun later than that, and each has that time.
+// No sample begins later than that, and each has that time.
 constexpr int64_t kChildrenTimeout = 10 * kSecond;
 
 struct Look {
@@ -194,7 +194,7 @@ void StackService::SayIfCut(const OutsideAnswer& answer) {
       cut_.total());
 }
 
-// Ranks may wait for a process that is none of them: a coordinator, a scheduler.
+// Ranks may wait for a process that is not a rank: a coordinator, a scheduler.
 void StackService::AddOthers(const Subject& subject, const OutsideQuestion& question,
                              v1::ProcessStack* stack) {
   const std::string& proc_root = options_.proc_root;

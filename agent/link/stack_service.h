@@ -43,7 +43,7 @@ struct OutsideQuestion;
 struct StackServiceOptions {
   std::string proc_root = "/proc";
   int64_t max_per_minute = 600;  // processes; 0 means no limit
-  bool stacks_on = true;         // false: takes none
+  bool stacks_on = true;         // false if the agent takes no stacks
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
   // Counts max_per_minute. Shared with other services of this agent; nullptr means its own.
   std::shared_ptr<StackAllowance> allowance;

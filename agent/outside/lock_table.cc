@@ -14,7 +14,7 @@ namespace {
 // "FLOCK", "ADVISORY", "WRITE", "4121", "08:01:7864448", "0", "EOF".
 constexpr size_t kPidWord = 3, kFileWord = 4, kFirstWord = 5, kLastWord = 6, kWords = 7;
 
-// "0", "63"; "EOF" is no number. False if it is not a range.
+// "0", "63"; "EOF" is not a number. False if it is not a range.
 bool ParseRange(absl::string_view first, absl::string_view last, ByteRange* bytes) {
   if (!absl::SimpleAtoi(first, &bytes->first)) return false;
   return last == "EOF" || absl::SimpleAtoi(last, &bytes->last);

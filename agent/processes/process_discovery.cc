@@ -44,7 +44,7 @@ std::string ReadJobName(absl::string_view environ) {
   return job;
 }
 
-// Slurm's batch script has SLURM_PROCID=0, and passes it on to srun and torchrun, but it is no
+// Slurm's batch script has SLURM_PROCID=0, and passes it on to srun and torchrun, but it is not a
 // task: its tasks have a step. A rank 0 of this kind would stand beside the real one.
 bool IsOfBatchScript(const EnvironmentRank& rank, absl::string_view environ) {
   return absl::string_view(rank.variable) == "SLURM_PROCID" &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the rank of a process in its environ block, with the table of launcher variables in
-// interpose/environment.h. Malformed text is no rank.
+// interpose/environment.h. Malformed text is not a rank.
 #pragma once
 
 #include <string>

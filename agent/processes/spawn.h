@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a program of ours that may hang or crash, apart from this process.
 //
-// The program gets no environment but a PATH, so a preloaded library and secrets stay out; none of
-// this process's files; no signal blocked or ignored; and a process group of its own, so that a key
-// at the terminal does not reach it.
+// The program gets no environment but a PATH, so a preloaded library and secrets stay out; no files
+// of this process; no signal blocked or ignored; and a process group of its own, so that a key at
+// the terminal does not reach it.
 #pragma once
 
 #include <sys/types.h>

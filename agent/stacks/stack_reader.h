@@ -50,7 +50,7 @@ class StackReader {
 };
 
 // "process 4121, rank 3, 12 threads, taken by ptrace", then each thread, then what is missing and
-// why. `rank`: below 0 for none.
+// why. `rank`: below 0 if there is none.
 std::string FormatProcessStack(const ProcessStack& stack, int rank = -1);
 
 // "#3  0x7f01  train()  at train.cc:41  (libtrain.so+0x1234)", a line per frame, as in gdb.

@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// An object. An error if the text is no JSON object, is deeper than eight levels, or has a name
+// An object. An error if the text is not a JSON object, is deeper than eight levels, or has a name
 // twice in one object. Texts in the result have no control characters.
 absl::StatusOr<nlohmann::json> ParseStrictObject(absl::string_view text);
 

@@ -17,7 +17,8 @@ namespace rollcall {
 struct DaemonLookFlags {
   DaemonAddress daemon;
   std::string tenant;     // empty means any
-  bool is_typed = false;  // --daemon stands on the command line: the environment alone is no wish
+  bool is_typed = false;  // --daemon stands on the command line: the environment alone does not ask
+                          // for it
 };
 
 // `apart_ns`: from the first to the last sample of one process. `tell`: as in LookOptions. An error

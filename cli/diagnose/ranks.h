@@ -24,9 +24,9 @@ std::string BestMark(const FoundProcess& process);
 // that have threads of NCCL or gloo, or MPI or NVSHMEM mapped; and ranks that have ended and whose
 // parent has not waited for them ("zombie"). A process below another one of these belongs to it.
 //
-// `pids`: only the ranks of these processes' jobs; a process among them that is no rank and belongs
-// to none counts as one. Empty means all. `self`: the program that looks. It and the processes
-// above it are no ranks, whatever their variables say; 0 if not one of these.
+// `pids`: only the ranks of these processes' jobs; a process among them that is neither a rank nor
+// part of one counts as one. Empty means all. `self`: the program that looks. It and the processes
+// above it are not ranks, whatever their variables say; 0 if not one of these.
 std::vector<ChosenRank> ChooseRanks(std::vector<FoundProcess>* processes,
                                     const std::vector<pid_t>& pids, pid_t self);
 

@@ -40,7 +40,7 @@ class LookStream {
   ByteShare room_;
   State state_ = State::kWaits;
   std::string line_;     // the current one, cut
-  size_t greeting_ = 0;  // bytes that are no look
+  size_t greeting_ = 0;  // bytes that are not a look
   size_t length_ = 0;    // of the look; 0 if unknown yet
   bool in_look_ = false;
   std::string look_, error_;

@@ -48,7 +48,7 @@ std::string NameMeant(const Identity& identity, const std::string& host) {
   return names.size() == 1 ? names.front() : "";
 }
 
-// What to type where the agent's name for its host is none of its identity's.
+// What to type where the agent's name for its host is not one of its identity's.
 std::string AdviceForHost(const Identity& identity, const std::string& host) {
   const std::string meant = NameMeant(identity, host);
   std::string advice =
@@ -74,7 +74,7 @@ std::optional<std::string> PeerCallerIn(const grpc::ServerContextBase& context) 
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(kPeerCallerKey);
   if (found == metadata.end()) return std::nullopt;
-  // Two of them are none: which one counts must not depend on who looks.
+  // Ignores two of them: which one counts must not depend on the reader.
   if (metadata.count(kPeerCallerKey) != 1) return "";
   return std::string(found->second.data(), found->second.size());
 }

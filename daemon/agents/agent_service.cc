@@ -43,7 +43,7 @@ constexpr size_t kMostUnread = 256;
 // A hello has a handful of short texts. Nothing else is read before it.
 constexpr size_t kMostHelloBytes = 4 << 10;
 // The whole state of an agent with eight ranks, each with 1,024 communicators of whole histories,
-// takes 430 MiB. What becomes larger is no message of an agent.
+// takes 430 MiB. What becomes larger is not a message of an agent.
 constexpr uint64_t kMostParsedBytes = uint64_t{768} << 20;
 // A tick that its jobs have applied within this time: they are not late.
 constexpr int64_t kPromptNs = 100'000'000;

@@ -534,7 +534,7 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   }
   std::set<std::string> to = Addressees(row.body, event, announced);
   to.insert(row.receivers.begin(), row.receivers.end());
-  // As in Announce(): what a note shows is no news for people. They know the alert before it.
+  // As in Announce(): what a note shows is not news for people. They know the alert before it.
   if (event != AlertEvent::kAnnotated || announced.newest.sequence == 0) {
     announced.said = WhatIsSaid(row.body);
   }

@@ -124,7 +124,7 @@ bool SameCulprits(const Verdict& a, const Verdict& b) {
                     });
 }
 
-// A late agent is no reason for an event: the delay is often over before a person reads it.
+// A late agent is not a reason for an event: the delay is often over before a person reads it.
 bool RestsOnOldReports(const std::vector<Verdict>& verdicts) {
   return std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.stale; });
 }

@@ -82,7 +82,8 @@ class IncidentLife {
   // Continues a live incident of an earlier daemon. Its id is the number of an earlier incident.
   // The culprits have no process indices.
   void Restore(Incident incident);
-  // A confirmed and closed incident of an earlier daemon: a divergence that it reported is no news.
+  // A confirmed and closed incident of an earlier daemon: a divergence that it reported is not
+  // news.
   void RestoreClosed(const Incident& incident);
   // Ends the live incident: the job has not come back.
   std::vector<IncidentEvent> End(int64_t now_ns);

@@ -116,7 +116,8 @@ void ExcuseKilled(const JobState& job, const ProcessSet& members, Failure* failu
 }
 
 // The processes that may have ended or failed before `first`: agents of several hosts look at their
-// processes at different times. A process that the launcher ended, as its agent saw later, is none.
+// processes at different times. A process that the launcher ended, as its agent saw later, does not
+// count.
 ProcessSet FindRivals(const JobState& job, const ProcessSet& members, const ProcessSet& first,
                       int64_t first_failure) {
   ProcessSet rivals;

@@ -92,7 +92,7 @@ class Import {
     return status;
   }
 
-  // All or none: what is there of a job counts as another daemon's.
+  // All of it or nothing: what is there of a job counts as another daemon's.
   absl::Status CopyJobs(const Continuation& rest) {
     const ImportCounts before = counts_;
     absl::Status status = to_->Begin();

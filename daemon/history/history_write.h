@@ -32,7 +32,7 @@ v1::HistoryWrite WriteOfAction(const ActionRow& action);
 // Adds the silence, or replaces the one with its id. Kept for a month after its end.
 v1::HistoryWrite WriteOfSilence(const v1::Silence& silence);
 
-// The job that the write is about; without a name: it is about none, or about several.
+// The job that the write is about; without a name if it is about no job, or several.
 JobId JobOf(const v1::HistoryWrite& write);
 JobKey KeyOf(const v1::HistoryWrite::Job& job);
 

@@ -24,7 +24,7 @@ absl::StatusOr<std::string> UseSchema(SqlDatabase* db);
 absl::Status Migrate(SqlDatabase* db);
 
 // Numbers this start of a daemon after all earlier ones, with the first connection that it makes.
-// `incarnation`: "" for none.
+// `incarnation`: empty if there is no fleet.
 absl::Status NoteStart(SqlDatabase* db, const std::string& incarnation);
 
 // Waits for the other daemons that change tables of this schema, until the end of the transaction.

@@ -44,7 +44,7 @@ bool HangRows::EndsNow(const JobIncidents& job, const v1::Incident& hang, bool i
   return folds_.EndsNow(hang, {is_last, may_restart}, now_ns);
 }
 
-// "Resolved" is no last word after which hangs were confirmed.
+// An alert that reports "resolved" names hangs confirmed later.
 std::vector<v1::Incident> HangRows::TakeEnds(int64_t now_ns) {
   std::vector<v1::Incident> ends = folds_.TakeEnds(now_ns);
   for (v1::Incident& end : ends) {

@@ -133,7 +133,7 @@ std::vector<StackRequest> IncidentBook::ActOnEvents(const JobState& state,
       record->awaited.Add(requests.back(), timeline_->Now());
     }
     if (event.kind != IncidentEvent::Kind::kEnded) continue;
-    // The end of a job is no news after its hang was reported.
+    // The end of a job is not news after its hang was reported.
     for (const auto& [id, comm] : state.communicators) job->judged_ends.insert(id);
   }
   return requests;

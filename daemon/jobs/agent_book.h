@@ -79,7 +79,7 @@ class AgentBook {
 
   // Whether `agent` may take over a process from `owner`: that one is not connected, or silent.
   bool IsFree(const AgentPtr& owner) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a stream of the agent brings ticks, none of them missing.
+  // Whether a stream of the agent brings ticks, without a gap.
   bool IsHeard(const AgentPtr& agent) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The agent's reports on processes of another agent were refused.
   void SetRefused(const AgentPtr& agent) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -55,8 +55,8 @@ class JobIndex {
   std::vector<JobKey> KeysOfTenant(const std::string& tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of one job, newest first.
   std::vector<AttemptRef> AttemptsFor(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The job of that name: the tenant's; for "" the default tenant's, else the first of any
-  // tenant; the newest attempt, if none is named.
+  // The job of that name: the tenant's; for "" the default tenant's, else the first of any tenant;
+  // the newest attempt, if the selector names no attempt.
   std::optional<JobKey> Find(const std::string& tenant, const std::string& job,
                              std::optional<int32_t> attempt,
                              const Tenants& tenants = Tenants::All()) const

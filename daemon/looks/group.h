@@ -14,7 +14,7 @@ struct LookGroup {
   std::string name;               // of the job, or of its script; another one for each group
   std::vector<LookedAt> members;  // by look, then in the look's order
   // Living processes that have ranks of this job as well, which members have: left behind by an
-  // earlier run. They are no members, and no group has them.
+  // earlier run. They are not members, and no group has them.
   std::vector<LookedAt> left_behind;
 };
 

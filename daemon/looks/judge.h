@@ -24,7 +24,7 @@ struct LogOfRanks {
 struct LookedAtJob {
   LookGroup group;  // its processes, in the looks
   enum class Outcome : uint8_t {
-    kGoesOn,      // it moves, is idle, or is no job that could hang: nothing is said
+    kGoesOn,      // it moves, is idle, or is not a job that could hang: nothing is said
     kHangs,       // `incident` has verdicts
     kCannotTell,  // `why` says why; what `incident` has of verdicts is only possible
   };

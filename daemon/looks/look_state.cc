@@ -153,7 +153,7 @@ class Builder {
     return process;
   }
 
-  // Of the hosts of the job. Another job's processes are none of its business.
+  // Of the job's hosts, and without other jobs' processes.
   void AddHostFacts() {
     std::set<size_t> of_job;
     for (const LookedAt& member : group_.members) of_job.insert(member.look);

@@ -32,7 +32,7 @@ struct RunFacts {
 };
 RunFacts FactsOf(const std::vector<v1::HostLook>& looks, const std::vector<LookedAt>& run);
 
-// Whether a run was left behind, and is no job of its own: it lacks ranks of its world, and has
+// Whether a run was left behind, and is not a job of its own: it lacks ranks of its world, and has
 // fewer than `whole`.
 bool IsLeftBehind(const RunFacts& run, const RunFacts& whole);
 

@@ -68,7 +68,7 @@ v1::ProcessLook ToLook(const v1::UnrecordedProcess& listed) {
   return look;
 }
 
-// A process with one rank of one is no distributed job.
+// A process with one rank of one is not a distributed job.
 bool IsDistributed(const std::vector<ListedRanks>& hosts) {
   size_t ranks = 0;
   for (const ListedRanks& host : hosts) {

@@ -83,7 +83,7 @@ void StackDesk::NameCallingThreads(StackResult* result) {
   });
 }
 
-// A rank may have started others: they are no children that it waits for.
+// A rank may have started others: they are not children that it waits for.
 void StackDesk::RemoveOtherRanks(StackResult* result) {
   if (result->stack.children().empty()) return;
   std::set<int32_t> children;

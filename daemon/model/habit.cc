@@ -7,7 +7,7 @@ namespace rollcall {
 namespace {
 
 // A habit needs this many steps, and this many calls. The layers of a model also make equal calls:
-// within the first step of a job a short period is no step.
+// within the first step of a job a short period is not a step.
 constexpr size_t kLeastSteps = 3;
 constexpr size_t kLeastCalls = 24;
 constexpr size_t kShortPeriod = 4;

@@ -137,7 +137,7 @@ struct ProcessIdentity {
 struct ProcessInJob {
   bool has_met = false;  // has been in a communicator, which the job may have dropped since
   // It is in a communicator in which a process holds several ranks (one for each device, say). Its
-  // number in the job is then none of a rank.
+  // number in the job then belongs to no rank.
   bool holds_several = false;
   int32_t agent = -1;  // reports on it; index into JobState::agents; -1 if none does; its data is
                        // fresh
@@ -220,7 +220,7 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   int64_t network_ns = 0;
   // Since when it is suspended; 0 if it is not.
   int64_t suspended_ns = 0;
-  std::vector<Suspension> suspensions;  // the last ones that were no moment, oldest first
+  std::vector<Suspension> suspensions;  // the last longer ones, oldest first
 };
 
 inline bool HasEnded(const Process& process) {

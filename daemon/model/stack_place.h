@@ -30,7 +30,7 @@ enum class EndKind : uint8_t {
 inline constexpr char kPipeOfAChild[] = "<pipe_of_a_child>";
 
 struct StackPlace {
-  // "/x/train.py:31 in upload_checkpoint": the innermost line that is no library's; empty if
+  // "/x/train.py:31 in upload_checkpoint": the innermost line that is not in a library; empty if
   // unknown.
   std::string at;
   std::string inside;   // "queue.get": the library's function that this line called, or empty

@@ -66,7 +66,7 @@ struct Culprit {
   int32_t rank = -1;     // global where known, else in the communicator
   // If not -1, the number of its process, which holds several ranks; `rank` is the communicator's.
   int32_t process_rank = -1;
-  // More than 1: stands for this many neighbours from `rank` on, none with a known process.
+  // More than 1: stands for this many neighbours from `rank` on, without known processes.
   int32_t ranks = 1;
   std::string host;
   int32_t pid = 0;  // 0 if unknown

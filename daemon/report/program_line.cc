@@ -331,7 +331,7 @@ bool IsClient(const v1::ProcessStack& stack, int32_t pid) {
          });
 }
 
-// What a child writes or reads is none of another rank's.
+// What a child writes or reads does not belong to another rank.
 void TellChildren(const v1::ProcessStack& stack, StackPlace* place) {
   std::vector<int32_t>& pids = place->other_end;
   const bool is_socket = place->end == EndKind::kSocket;

@@ -26,8 +26,8 @@ enum class Lack : uint8_t {
 
 struct Absent {
   int32_t rank = -1;  // in the communicator
-  // More than 1: stands for this many neighbours from `rank` on, on none of which there is a
-  // report, and none with a known process.
+  // More than 1: stands for this many neighbours from `rank` on, of which no agent reports any and
+  // no process is known.
   int32_t ranks = 1;
   int32_t process = -1;  // -1 if unknown
   Lack lack = Lack::kNotEntered;

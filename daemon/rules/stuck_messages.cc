@@ -88,7 +88,7 @@ void AddEnd(const Communicator& comm, int32_t rank, const MessageCounts& ours,
   }
 }
 
-// A send may be done without its other end, so it is no reason while a receive lacks its own.
+// A send may be done without its other end, so it is not a reason while a receive lacks its own.
 void KeepReceives(std::vector<LackingEnd>* lacking) {
   const auto is_send = [](const LackingEnd& end) { return end.way == Way::kSend; };
   if (std::all_of(lacking->begin(), lacking->end(), is_send)) return;
@@ -300,7 +300,7 @@ StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, const M
       peers->AddAll(rank, &call);
       break;
     }
-    // Counts are no records: of a rank that goes on with other messages they may be old.
+    // Counts are not records: of a rank that goes on with other messages they may be old.
     peers->Add(peer, &call);
   }
   call.is_choice = waits.is_choice && call.absents.size() > 1;

@@ -26,7 +26,7 @@
 SPANK_PLUGIN(rollcall, 1)
 
 enum { kLongestValue = 65536, kLongestName = 256, kMostComponents = 128 };
-// Above it are the batch script's and other numbers that are no step's.
+// Above it are the batch script's and other numbers that are not step's.
 static const uint32_t kHighestStep = 0xfffffff0u;
 enum level { kUnset, kOff, kObserve, kAbort };
 
@@ -190,8 +190,8 @@ static const char* why_not_loadable(const char* path) {
   return NULL;
 }
 
-// LD_PRELOAD without the libraries of Rollcall, and with `library` in front (NULL: with none). A
-// library that is there already and loads stays in its place. The caller frees. NULL without
+// LD_PRELOAD without the libraries of Rollcall, and with `library` in front (NULL for no library).
+// A library that is there already and loads stays in its place. The caller frees. NULL without
 // memory.
 static char* with_library(const char* old, const char* library) {
   char* out = malloc(strlen(old) + PATH_MAX + 2);

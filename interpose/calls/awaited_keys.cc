@@ -10,7 +10,7 @@ namespace {
 using segment::AwaitedKey;
 using segment::BlockedEntry;
 
-constexpr size_t kLongestKey = 1 << 20;  // a longer text is none
+constexpr size_t kLongestKey = 1 << 20;  // a longer text is not a key
 
 constexpr size_t kMostHashed = 4096;  // bytes of a long key, for its number
 
@@ -92,7 +92,7 @@ void EnterWait(const WantedKeys& keys, OpenWait* wait) {
   if (wait->outer_since == 0) EnterEntry(wait->entry);
 }
 
-// In the child of a fork from inside a call, the open one is none that this thread is inside of.
+// In the child of a fork from inside a call, this thread is not inside the open one.
 OpenWait* BeginWait(const WantedKeys& keys) {
   ThreadState* thread = &this_thread;
   auto* wait = InnerCallRoom<OpenWait>();

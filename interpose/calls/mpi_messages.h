@@ -59,7 +59,7 @@ void NoteNested(const ThreadState& thread, MpiWord handle);
 
 // The call for messages that a thread is in.
 struct MessageCall : OpenCall {
-  IssuedMessage messages[2];  // with no entry: none
+  IssuedMessage messages[2];  // unused without an entry
 };
 void EndMessageCall(const MessageCall& call);
 

@@ -31,7 +31,7 @@ LocalComm* CommBeingCreated(int rank, int ranks, bool (*is_taken)(const LocalCom
 void* StartTransfer(const LocalComm* comm, uint64_t generation, const profiler::ProxyOp& transfer,
                     bool is_p2p);
 
-// A step of a transfer begins. nullptr if `transfer` is no handle of StartTransfer().
+// A step of a transfer begins. nullptr if `transfer` is not a handle of StartTransfer().
 void* StartNetworkStep(const void* transfer, const profiler::ProxyStep& step);
 
 // False if `handle` is not ours.

@@ -22,7 +22,7 @@ namespace rollcall {
 void RecordUccContext(const void* context, const UccContextParams& params);
 void ForgetUccContext(const void* context);
 
-// False if it is not known who the members are.
+// False if the members are unknown.
 bool DescribeUccTeam(const void* context, const UccTeamParams& params, NewComm* what);
 
 }  // namespace rollcall

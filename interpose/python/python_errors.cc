@@ -101,7 +101,7 @@ void RecordError(Object* type, Object* value, Object* traceback) {
   header->error_ticks.store(Now(), std::memory_order_release);
 }
 
-// `failed`: a threading.ExceptHookArgs. A thread that sys.exit() ends is no failure.
+// `failed`: a threading.ExceptHookArgs. A thread that sys.exit() ends is not a failure.
 void RecordThreadError(Object* failed) {
   segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header == nullptr) return;

@@ -104,7 +104,7 @@ struct PythonStringForm {
   bool ascii = false;              // the text is at string_ascii_bytes
 };
 
-// Decodes the state of a PyASCIIObject. nullopt if no name or path has this state, so it is no
+// Decodes the state of a PyASCIIObject. nullopt if no name or path has this state, so it is not a
 // string.
 std::optional<PythonStringForm> ParsePythonStringForm(uint32_t state);
 

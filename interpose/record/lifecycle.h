@@ -16,7 +16,7 @@ namespace rollcall {
 void RecordNcclVersion();
 
 // Records the result of a creation. `handle` is the new communicator; nullptr if NCCL made none, or
-// this rank is no member. With ncclInProgress the communicator is not ready yet.
+// this rank is not a member. With ncclInProgress the communicator is not ready yet.
 void RecordCreated(LocalComm* comm, ncclComm_t handle, ncclResult_t result);
 
 // Binds the handles of the communicators that the ending group has created.

@@ -216,7 +216,7 @@ StackSlot* ClaimSlot(SegmentHeader* header, uint64_t request) {
   return nullptr;
 }
 
-// Does what the signal would do without the library, once the handler returns: the signal is no
+// Does what the signal would do without the library, once the handler returns: the signal is not an
 // agent's request.
 void TakeDefaultAction(int signal) {
   struct sigaction nothing;

@@ -51,7 +51,7 @@ class TlsFiles {
   // wrong is said again after an hour. A problem that passes within seconds, such as a renewal in
   // two steps, is not said.
   std::vector<std::string> TakeMessages();
-  // Lines for the log that are no warnings: which certificate is in use now.
+  // Lines for the log that are not warnings: which certificate is in use now.
   std::vector<std::string> TakeNews();
 
   // What to use now. nullptr until all files were valid once.

@@ -49,7 +49,7 @@ absl::StatusOr<int> RevokeInPki(const std::string& folder, const std::string& na
 
 struct PkiList {
   std::vector<PkiEntry> entries;      // the newest certificate of each name, ordered by name
-  std::vector<std::string> problems;  // files *.crt that are none of these, and why
+  std::vector<std::string> problems;  // files *.crt that are not certificates of this PKI, and why
 };
 absl::StatusOr<PkiList> ListPki(const std::string& folder, int64_t now_s);
 

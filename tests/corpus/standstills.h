@@ -28,7 +28,7 @@ const std::vector<std::string>& HealthyStandKinds();
 
 // `kind`: one of StandstillKinds(); empty means the seed chooses.
 StandCase MakeStandstill(uint64_t seed, const std::string& kind = "");
-// Looks like a standstill, and is none: something moves, sleeps, or waits for work.
+// Looks like a standstill, and is not: something moves, sleeps, or waits for work.
 StandCase MakeHealthyStand(uint64_t seed, const std::string& kind = "");
 
 struct StandScore {

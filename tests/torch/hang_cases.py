@@ -180,8 +180,8 @@ HANGS = [
          flags=("--checkpoint", "{work}/checkpoint")),
 ]
 
-# The same on gloo, where a barrier is no AllReduce and a rank that has left breaks the others' connections: they end
-# with exceptions, and Rollcall says why.
+# The same on gloo, where a barrier is not an AllReduce and a rank that has left breaks the others'
+# connections: they end with exceptions, and Rollcall says why.
 ON_GLOO = [dataclasses.replace(hang, **{
     "uneven-inputs: dropped batch": {"cause": "operation_mismatch"},
     # gloo ends the job at once, so no stack is taken.

@@ -27,8 +27,8 @@ struct PointRange {
 // Refers to the samples.
 class NetworkPoints {
  public:
-  // Leaves out states with a rank or peer that is none of the `size` ranks, and all but the first
-  // sample of a rank. `hosts` as in WalkNetwork(); empty if every rank has a host of its own.
+  // Leaves out states with a rank or peer that is not one of the `size` ranks, and all but the
+  // first sample of a rank. `hosts` as in WalkNetwork(); empty if every rank has a host of its own.
   NetworkPoints(const std::vector<NetworkSample>& samples, int32_t size,
                 const std::vector<NetworkHost>& hosts);
 

@@ -15,7 +15,7 @@ struct NetworkWitness {
   bool is_proof = false;  // false: it may have nothing to do with the transfers
 };
 
-// `walk` counts in the communicator. A dead link of a host at one of the ends is no proof: NCCL
+// `walk` counts in the communicator. A dead link of a host at one of the ends is not proof: NCCL
 // does not say which NIC it uses, and the link may be one that the job does not use.
 NetworkWitness SecondWitness(const JobState& job, const Verdict& verdict, const NetworkWalk& walk);
 

@@ -123,7 +123,7 @@ bool IsAStuckService(const StandScene& scene, size_t end) {
          });
 }
 
-// All wait for one process that is no rank.
+// All wait for one process that is not a rank.
 Blame TellService(const StandScene& scene) {
   const size_t end = scene.EndOf(0).component;
   for (size_t i = 1; i < scene.Count(); ++i) {
@@ -213,7 +213,7 @@ std::set<size_t> FindLastComponents(const StandScene& scene) {
 // Ranks that others wait for, by the pipes, sockets and locks that they wait at.
 Blame BlameOneEnd(const StandScene& scene) {
   const std::set<size_t>& awaited = scene.awaited();
-  // Of most processes that are no ranks, and no rank's children, nothing is known.
+  // Of most processes that are not ranks, and no rank's children, nothing is known.
   const bool is_outside = std::any_of(awaited.begin(), awaited.end(),
                                       [&](size_t end) { return scene.OwnerOf(end) == kNoRank; });
   if (is_outside) return TellService(scene);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kDescribedRanks = 8;
 
-// The ranks that are no culprits; all, if all are.
+// The ranks that are not culprits; all, if all are.
 std::vector<size_t> WaitingRanks(const StandScene& scene, const StandBlame& blame) {
   std::vector<size_t> waiting;
   for (size_t i = 0; i < scene.Count(); ++i) {

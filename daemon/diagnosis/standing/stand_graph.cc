@@ -211,8 +211,8 @@ class Builder {
     }
   }
 
-  // A process with a session of its own, for which several ranks wait, is no part of the one that
-  // has started it.
+  // A process with a session of its own, for which several ranks wait, is not a part of the one
+  // that has started it.
   void FreeServices() {
     std::map<size_t, std::set<int32_t>> waiting;
     for (const StandNode& node : graph_.nodes) {

@@ -81,7 +81,7 @@ bool ReadsFromOutside(const StackPlace& place) {
   return is_known && !Writes(place) && !HasAsked(place);
 }
 
-// A lock, a file or a child is no input.
+// A lock, a file or a child is not input.
 bool MayWaitForInput(const Process& process, const StackPlace& place) {
   if (WaitsForInput(place)) return true;
   if (process.state == 'D') return false;

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kDescribedRanks = 8;
 
 // A thread that prepares batches ends some steps before the main thread finds its queue empty. One
-// that ended long before is no reason.
+// that ended long before is not a reason.
 constexpr int64_t kFailedLately = 600 * kSecond;
 
 // Programs raise these for their flow of control, and wait in their handlers as a matter of course.

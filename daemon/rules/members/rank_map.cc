@@ -86,7 +86,7 @@ RankMap Pair(const RankRanges& ranks, const std::vector<int32_t>& processes) {
   return result;
 }
 
-// Those of `processes` that are no members.
+// Those of `processes` that are not members.
 std::vector<int32_t> Outside(const Communicator& comm, const std::vector<int32_t>& processes) {
   std::vector<int32_t> inside;
   for (const auto& [rank, member] : comm.members) inside.push_back(member.process);

@@ -96,7 +96,7 @@ TEST(AdviceDeparturesTest, FullTensorIsNoForwardPass) {
   EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
 }
 
-// A loop over metrics, of which one rank has one more, is no loop of training.
+// A loop over metrics, of which one rank has one more, is not a loop of training.
 TEST(AdviceDeparturesTest, AdvisesOnAMetricSyncedAloneInAnAbandonedLoop) {
   Verdict v =
       Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(561), 8, {"count"}),

@@ -193,7 +193,8 @@ v1::Incident RealIncident() {
   return incident;
 }
 
-// "all ranks" is no secret, and a word of many sentences. A program without lines has only a name.
+// "all ranks" is not a secret, and a word of many sentences. A program without lines has only a
+// name.
 TEST(AnonymizeTest, HidesAProgramWithoutLinesAndNoRanks) {
   v1::Incident incident = RealIncident();
   v1::Verdict* verdict = incident.mutable_verdicts(0);

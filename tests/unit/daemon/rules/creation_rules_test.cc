@@ -198,7 +198,7 @@ TEST(TwoRanksZeroTest, TwoProcessesWithTheOnlyRankThatJoinsAreFound) {
   EXPECT_EQ(v.unclaimed, "rank 1");
 }
 
-// Rank 1 passed 4 and was refused; ranks 0 and 2 passed 3. Two of four are no majority.
+// Rank 1 passed 4 and was refused; ranks 0 and 2 passed 3. Two of four are not a majority.
 JobBuilder RefusedSize() {
   JobBuilder job(3);
   job.comm().other_size = 4;

@@ -224,7 +224,7 @@ TEST(AllWaitTest, TwoRanksAtDifferentPointsAreATie) {
   EXPECT_EQ(CulpritRanks(OnlyVerdict(AllWaiting({kMeet, kInit})).culprits), (Ranks{0, 1}));
 }
 
-// They may wait for somebody who is no rank.
+// They may wait for somebody who is not a rank.
 TEST(AllWaitTest, WhereAllWaitAtOnePointNobodyIsTheCulprit) {
   const Verdict v = OnlyVerdict(AllWaiting({kMeet, kMeet, kMeet}));
   EXPECT_TRUE(v.culprits.empty());
@@ -235,7 +235,7 @@ TEST(AllWaitTest, WhereAllWaitAtOnePointNobodyIsTheCulprit) {
       "not among them, and no rank has made an NCCL call yet; 3 ranks have waited 50 s");
 }
 
-// A controller that is no rank brings them work, by keys of a store.
+// A controller that is not a rank brings them work, by keys of a store.
 JobBuilder AwaitingKeys(const std::vector<std::string>& lines) {
   JobBuilder job = AllWaiting(lines);
   for (Process& process : job.state.processes) {

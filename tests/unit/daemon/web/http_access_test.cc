@@ -451,7 +451,7 @@ TEST_F(HttpAccessTest, GuessingIsBlockedAndSessionsGoOn) {
   EXPECT_LE(wait_s, 60);
   EXPECT_EQ(Get("/?token=guess")->status, 429);
   EXPECT_EQ(Get("/api/v1/jobs", As("guess"))->status, 429);
-  // A right token is no guess, wherever it comes.
+  // A right token is not a guess, wherever it comes.
   EXPECT_EQ(Get("/api/v1/jobs", As("viewer"))->status, 200);
   EXPECT_EQ(LogIn("operator")->status, 303);
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
