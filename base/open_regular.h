@@ -17,8 +17,8 @@ namespace rollcall {
 
 // Opens the regular file `name` in the open folder `folder`, or at that path (AT_FDCWD). `flags`
 // are O_RDONLY or O_RDWR; O_CLOEXEC and O_NONBLOCK are always set. Follows no link in the last
-// place. `status`: what the file is, if not null. Not valid: errno says why; EINVAL: no regular
-// file.
+// place. `status`: what the file is, if not null. Not valid: errno has the reason; EINVAL: no
+// regular file.
 UniqueFd OpenRegularAt(int folder, const std::string& name, int flags,
                        struct stat* status = nullptr);
 

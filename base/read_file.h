@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a file as a whole. The caller gives the limit, and says in its own words what is wrong.
+// Reads a file as a whole. The caller gives the limit, and words the error itself.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace rollcall {
 
 inline constexpr size_t kNoLimit = SIZE_MAX;
 
-// Reads from `fd` to the end, but at most `most` bytes: one byte more than is allowed tells a file
-// that is too large. nullopt after an error: see errno.
+// Reads from `fd` to the end, but at most `most` bytes: one byte more than is allowed shows that a
+// file is too large. nullopt after an error: see errno.
 std::optional<std::string> ReadUpTo(int fd, size_t most);
 
 // The same for the file at `path`. Follows links and waits for the writer of a pipe, so it is for

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that is read again when it changes: certificates, keys, lists of tokens.
 //
-// Not thread-safe: one owner calls it. Errors say what failed; the caller adds what the file is
+// Not thread-safe: one owner calls it. Errors name what failed; the caller adds what the file is
 // for.
 #pragma once
 
@@ -34,7 +34,7 @@ class WatchedFile {
   uid_t owner() const { return owner_; }
 
  private:
-  // What tells two versions of a file apart.
+  // What distinguishes two versions of a file.
   struct Version {
     dev_t device = 0;
     ino_t inode = 0;

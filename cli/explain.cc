@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall explain: says what the well-known lines of a job's log mean.
+// rollcall explain: explains what the well-known lines of a job's log mean.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

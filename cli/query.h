@@ -23,15 +23,15 @@ class DaemonQuery {
   explicit DaemonQuery(const DaemonAddress& daemon);
 
   // Asks the daemon, or one of several, and waits at most five seconds for each; thirty in all, and
-  // says so, while one is there and does not answer. False after an error, which this function has
-  // printed. `command` is the subcommand that the error suggests.
+  // reports it, while one is there and does not answer. False after an error, which this function
+  // has printed. `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
   // As Ask(), for a call that changes something: once it may have reached the daemon, it is not
   // repeated.
   bool AskToChange(const char* command, const Call& call);
-  // As Ask(), and asks again while the daemon says that it still works on the answer (ABORTED), for
-  // two minutes at most.
+  // As Ask(), and asks again while the daemon reports that it still works on the answer (ABORTED),
+  // for two minutes at most.
   bool AskPatiently(const char* command, const Call& call);
   // The exit code of a command whose Ask() has returned false: kExitBadUsage if the daemon, or this
   // program, calls the words of the command line wrong.

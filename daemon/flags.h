@@ -48,7 +48,7 @@ struct DaemonFlags {
 std::unique_ptr<CLI::App> MakeDaemonApp(DaemonFlags* flags);
 
 // The options that follow from the parsed flags. Reads the files of secrets and templates; errors
-// say which flag is wrong, why, and what to type. Creates nothing.
+// name the wrong flag, why, and what to type. Creates nothing.
 absl::StatusOr<DaemonOptions> MakeDaemonOptions(const DaemonFlags& flags);
 
 // Reads the files of certificates, tokens and keys, and refuses addresses that they do not guard.

@@ -3,8 +3,8 @@
 //
 // gRPC's own listener stops for ever when the process has no file descriptor left, and it limits no
 // connection whose caller is unknown. This one keeps descriptors in reserve, closes clients that
-// say nothing or that the daemon does not come to know (pending_connections.h), and goes on as soon
-// as a descriptor is free.
+// send nothing or that the daemon does not identify (pending_connections.h), and goes on as soon as
+// a descriptor is free.
 //
 // Owns one thread, which never waits for a client.
 #pragma once

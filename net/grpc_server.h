@@ -46,7 +46,7 @@ class GrpcServer {
 
   // `address` as in ListenSockets; "" accepts no other process. `unknown` answers the calls that no
   // service has; all of them must outlive this object. `is_tls`: whether the credentials are of
-  // TLS. Returns kUnavailable if the address is unusable; the error says what to type.
+  // TLS. Returns kUnavailable if the address is unusable; the error names what to type.
   absl::Status Start(const std::string& address,
                      const std::shared_ptr<grpc::ServerCredentials>& credentials,
                      const std::vector<grpc::Service*>& services,

@@ -104,7 +104,7 @@ uint64_t SocketInodeOf(int fd) {
 }
 
 // The guards of connections without TLS, by descriptor. The thread that closes the socket does not
-// report it, so the kernel's number of the socket says whether the descriptor is still the same.
+// report it, so the kernel's number of the socket shows whether the descriptor is still the same.
 class PlaintextGuards {
  public:
   void Add(int fd) {

@@ -309,9 +309,8 @@ void HttpFront::Impl::Warn(const HttpConnection& connection) {
       connection.peer);
 }
 
-// Takes the room for a whole body as soon as its head says how large it is. Many large ones at once
-// would otherwise all be read halfway and then refused. A client that has stopped sending makes
-// room.
+// Takes the room for a whole body as soon as its head gives its size. Many large ones at once would
+// otherwise all be read halfway and then refused. A client that has stopped sending makes room.
 bool HttpFront::Impl::HasRoomForBody(HttpConnection* connection) {
   const size_t wanted = connection->finder.body_bytes();
   if (connection->body_bytes == wanted) return true;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event streams of the page: tells each viewer that something has changed.
+// The event streams of the page: notifies each viewer of a change.
 //
 // Where all places are taken, the viewer with most of them loses the newest stream to one with
 // less.
 //
-// One thread for all viewers. An event says only that there was a change. Viewers then request what
-// they show, and share the cached answers. Thread-safe.
+// One thread for all viewers. An event reports only that there was a change. Viewers then request
+// what they show, and share the cached answers. Thread-safe.
 #pragma once
 
 #include <cstdint>

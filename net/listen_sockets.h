@@ -24,7 +24,7 @@ class ListenSockets {
   // [::] are all addresses of this host, of both families. The sockets do not listen yet.
   //
   // kUnavailable: the address is in use, or belongs to another machine. A unix socket on which a
-  // process listens is in use; one that a dead process left is replaced. The error says what to
+  // process listens is in use; one that a dead process left is replaced. The error names what to
   // type.
   static absl::StatusOr<ListenSockets> Open(const std::string& address);
 

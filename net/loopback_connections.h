@@ -3,7 +3,7 @@
 // arrived. With both addresses the kernel knows whose process is at the other end
 // (security/loopback_peer.h).
 //
-// gRPC does not say when it closes a connection. So an entry counts as open as long as its
+// gRPC does not report when it closes a connection. So an entry counts as open as long as its
 // descriptor still belongs to the same socket. Not thread-safe: one owner.
 #pragma once
 

@@ -32,8 +32,8 @@ struct Presented {
 class Authenticator {
  public:
   virtual ~Authenticator() = default;
-  // kUnauthenticated: unknown, expired or revoked; the message says what to type next. It does not
-  // say whether a token exists.
+  // kUnauthenticated: unknown, expired or revoked; the message names what to type next. It does not
+  // reveal whether a token exists.
   virtual absl::StatusOr<Identity> Identify(const Presented& presented) const = 0;
   // Whether the same credential would be accepted now. For connections that stay open.
   virtual bool IsStillValid(const Identity& identity) const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a connection to a daemon fails. gRPC says "Socket closed" to almost everything; a handshake
-// of our own tells more.
+// Why a connection to a daemon fails. gRPC reports "Socket closed" for almost everything; a
+// handshake of our own shows more.
 #pragma once
 
 #include <string>

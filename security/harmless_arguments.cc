@@ -69,7 +69,7 @@ bool IsVersion(absl::string_view text) {
   return text.find_first_not_of("0123456789.") == absl::string_view::npos;
 }
 
-// nullptr if the program starts nothing that the table knows. "python3.11" is "python", and
+// nullptr if the program starts nothing in the table. "python3.11" is "python", and
 // "mpirun.openmpi" is "mpirun".
 const Starter* FindStarter(absl::string_view program) {
   const absl::string_view name = BaseName(program);

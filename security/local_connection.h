@@ -37,8 +37,8 @@ inline constexpr int kLocalPatienceMs = 1'000;
 //
 // kUnavailable: no program listens there. kDeadlineExceeded: the daemon does not accept connections
 // now, because it is busy or has too many. kPermissionDenied: the listener belongs to somebody
-// else; or the kernel does not say to whom (another network or user namespace) and `has_secret`.
-// The error says what to type.
+// else; or the kernel does not show to whom (another network or user namespace) and `has_secret`.
+// The error names what to type.
 absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
                                            bool has_secret, int patience_ms = kLocalPatienceMs);
 

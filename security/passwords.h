@@ -27,7 +27,7 @@ class Passwords {
   explicit Passwords(std::map<std::string, std::string> hashes);
 
   bool empty() const { return hashes_.empty(); }
-  // Whether this password has come from this network before, and was right: then Check() says yes
+  // Whether this password has come from this network before, and was right: then Check() succeeds
   // at once. `network` is any text, as of NetworkOf(). Another network learns nothing here: a
   // client that guesses there must wait for Check().
   bool IsRemembered(const std::string& user, const std::string& password,

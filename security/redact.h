@@ -33,7 +33,7 @@ class Redactor {
   ~Redactor();
 
   // The text, with kRedacted in the place of each secret. Clean it after this, and cut it after
-  // this: no pattern knows a secret of which a part is left.
+  // this: no pattern matches a part of a secret.
   std::string Redact(absl::string_view text) const;
 
  private:

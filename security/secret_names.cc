@@ -20,7 +20,7 @@ constexpr const char* kSecrets[] = {
 // The same as a part of any word.
 constexpr const char* kParts[] = {"password", "passwd",    "passphrase", "secret",
                                   "apikey",   "accesskey", "authtoken",  "credential"};
-// Words that say that it is something about a secret.
+// Words that show that it is something about a secret.
 constexpr const char* kAbout[] = {"file",   "path", "dir",    "folder", "name", "len",
                                   "length", "size", "dim",    "mask",   "type", "env",
                                   "id",     "ids",  "format", "port",   "count"};

@@ -41,8 +41,7 @@ bool SameEntry(const TokenEntry& a, const TokenEntry& b) {
          a.expires_s == b.expires_s && a.sha256 == b.sha256;
 }
 
-// Whether `text` has exactly these entries. Guards against layouts that the edits below do not
-// know.
+// Whether `text` has exactly these entries. Guards against layouts unknown to the edits below.
 bool Says(absl::string_view text, const Entries& wanted) {
   const absl::StatusOr<Entries> entries = ParseTokens(text);
   return entries.ok() &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that were cut to the size of a field before a search for secrets.
 //
-// A part of a secret stays then that no pattern knows: of an address with a password, the cut may
-// have left the password and taken the host that shows that it is one. So these functions take away
-// the word in which the cut lies. They put "..." in its place.
+// A part of a secret that no pattern matches may stay then: of an address with a password, the cut
+// may have left the password and taken the host that shows that it is one. So these functions take
+// away the word in which the cut lies. They put "..." in its place.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ inline std::string WithoutCutEnd(std::string text, size_t size) {
 }
 
 // The same of the name of a thread or a process, of which the kernel keeps 15 bytes. Most programs
-// give names that say what the thread is for, and these stay: only a word with a sign that stands
+// give names that show what the thread is for, and these stay: only a word with a sign that stands
 // in front of a password or behind one is taken away.
 inline std::string WithoutCutName(std::string name) {
   constexpr size_t kKept = 15;

@@ -60,7 +60,7 @@ std::string ExplainUnknown(const std::string& name, const CLI::App& app) {
                                       : absl::StrCat("; did you mean \"", nearest, "\"?"));
 }
 
-// What CLI11 says, without the dashes, which no line of the file has.
+// CLI11's message, without the dashes, which no line of the file has.
 std::string ExplainRefused(const Setting& setting, const CLI::Option& flag,
                            const CLI::Error& error) {
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr && IsNumber(flag)) {

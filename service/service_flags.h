@@ -31,7 +31,7 @@ void AddServiceFlags(CLI::App* app, const std::string& default_config, ServiceFl
 // The file that counts, or empty.
 std::string ConfigFile(const ServiceFlags& flags);
 
-// Gives `app`, which has parsed command line and environment, what `text` says about flags that
+// Gives `app`, which has parsed command line and environment, the values in `text` for flags that
 // neither has set. An error has a line for each thing that is wrong; flags may be set then.
 absl::Status ApplySettings(const std::string& text, const std::string& file, CLI::App* app);
 

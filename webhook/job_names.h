@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a pod of Kubernetes says to which job it belongs: the labels and annotations of the systems
+// How a pod of Kubernetes shows to which job it belongs: the labels and annotations of the systems
 // that make pods of training jobs, in one table. Pure.
 #pragma once
 
@@ -34,7 +34,7 @@ const std::vector<JobSource>& JobSources();
 // stranger sends may be megabytes.
 bool IsName(const std::string& text);
 
-// What the owners and labels of one pod say about its job.
+// What the owners and labels of one pod show about its job.
 struct PodJob {
   const JobSource* source = nullptr;  // nullptr if the pod is a job of its own
   std::string name;                   // of the job; empty means the pod's own

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segment of one process: reads it in each tick, and keeps what it says of the process itself.
-// A segment on a file system that does not answer is left out until it does.
+// The segment of one process: reads it in each tick, and keeps its data about the process itself. A
+// segment on a file system that does not answer is left out until it does.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class CollectedSegment {
   // Whether the last read timed out: all that is known of the segment is old.
   bool stuck() const { return stuck_; }
   bool exit_marked() const { return exit_marked_; }
-  // What the newest read says of the process.
+  // The process's data by the newest read.
   const v1::Evidence& said() const { return said_; }
 
   bool IsFile(const SegmentReader& other) const;

@@ -32,7 +32,7 @@ class Collector {
   explicit Collector(CollectorOptions options);
 
   // Returns all changes since the last call, or the complete state if `whole` or
-  // CollectorOptions::takes asks for it; the tick says which. `now_ns` and all times in the tick
+  // CollectorOptions::takes asks for it; the tick names them. `now_ns` and all times in the tick
   // are on the steady clock (base/steady_clock.h); offline, on the wall clock.
   v1::Tick Collect(int64_t now_ns, bool whole);
   // The same, into an empty tick.

@@ -42,7 +42,7 @@ struct CollectorOptions {
   // is empty if the process names none. When the number for a process changes, the tick is whole.
   // If empty, the ticks have all processes.
   std::function<uint64_t(const std::string& tenant, const std::string& job)> takes;
-  // Of processes that the collector knows at a time. It leaves out and counts the segments beyond
+  // Of processes that the collector follows at a time. It leaves out and counts the segments beyond
   // these limits, and takes them when there is room.
   size_t most_segments = kMostSegments;
   size_t most_segment_bytes = kMostSegmentBytes;

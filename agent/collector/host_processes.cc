@@ -313,7 +313,7 @@ void HostProcesses::AddProcessesWithoutSegment(const ScanResult& scan) {
   }
 }
 
-// What holds for every process of this agent, unless the process says otherwise.
+// What holds for every process of this agent, unless the process reports otherwise.
 v1::Identity HostProcesses::OwnFacts() const {
   v1::Identity identity;
   identity.set_tenant(options_.tenant);

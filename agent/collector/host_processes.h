@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of this host that the collector knows: found by the segments in the folder and by
+// The processes of this host that the collector follows: found by the segments in the folder and by
 // scans of the host's processes, watched until they end, and forgotten after a while.
 //
 // One owner, one thread.

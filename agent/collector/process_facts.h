@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /proc says of one process, for the messages of agents.
+// What /proc reports of one process, for the messages of agents.
 #pragma once
 
 #include <sys/types.h>

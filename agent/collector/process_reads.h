@@ -71,7 +71,7 @@ class ProcessReads {
   auto Get(Read read) const {
     return GetAs(absl::StrCat("process ", process_.id.pid), std::move(read));
   }
-  // The same of files that may be slow for reasons of their own: `source` says which.
+  // The same of files that may be slow for reasons of their own, for which `source` stands.
   template <typename Read>
   auto GetFrom(absl::string_view source, Read read) const {
     return GetAs(absl::StrCat(source, " ", process_.id.pid, " ", process_.id.start_time),

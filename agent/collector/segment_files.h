@@ -35,7 +35,7 @@ class SegmentFiles {
   struct Options {
     std::string path;
     bool skips_runs = false;  // leaves the folder of a `rollcall run` to that run
-    std::string when_full;    // what to say of the segments for which there is no room
+    std::string when_full;    // what to log about the segments for which there is no room
   };
 
   // `threads`: nullptr if the caller may block, and reads files of ended processes only. `faults`

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a probe finds out about the host, and the lines by which it tells the agent.
+// What a probe finds out about the host, and the lines by which it reports to the agent.
 //
 // A probe is a process of its own: it writes a line for each fact, and ends with a line for its
 // outcome. The agent treats the lines as hostile: a probe may die in the middle of one.

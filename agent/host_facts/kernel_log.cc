@@ -137,7 +137,7 @@ std::string WordBehind(std::string_view text, std::string_view word) {
 std::string NetworkSubject(std::string_view text, const DeviceNames& devices) {
   const int64_t port =
       std::max<int64_t>({NumberBehind(text, "Port: "), NumberBehind(text, "port "), 1});
-  // The interface says more than the address of its card.
+  // The interface is more telling than the address of its card.
   std::string found;
   for (const std::string& word : Words(text)) {
     const std::string device = devices.Find(word, static_cast<int>(port));
@@ -201,7 +201,7 @@ int32_t FindPid(HostFactKind kind, std::string_view text) {
       NumberBehind(name.substr(std::min(name.rfind(':'), name.size())), ":"));
 }
 
-// What a message says besides subject and number.
+// What a message contains besides subject and number.
 std::string Rest(HostFactKind kind, std::string_view text) {
   if (kind == HostFactKind::kXid || kind == HostFactKind::kSxid) {
     const size_t number = text.find("): ");

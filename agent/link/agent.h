@@ -10,7 +10,7 @@
 // write, because a write blocks until the daemon reads. The stacks thread and the thread for facts
 // about the host pass their answers to the uplink.
 //
-// With CollectorOptions::find_unrecorded the agent also tells the daemon which ranks run here
+// With CollectorOptions::find_unrecorded the agent also reports to the daemon which ranks run here
 // without the library. It takes nothing from them unless the daemon asks.
 #pragma once
 

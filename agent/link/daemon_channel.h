@@ -54,11 +54,11 @@ enum class Keepalive : uint8_t {
 // Thread-safe.
 class DaemonChannels {
  public:
-  // Reads the files. An error says which flag is wrong, and what to type.
+  // Reads the files. An error names the wrong flag and what to type.
   static absl::StatusOr<std::shared_ptr<DaemonChannels>> Open(DaemonAddress daemon);
   // To the one daemon at this address, by the same files. Its certificate must hold `server_name`;
   // empty means that of --tls-server-name, or else the host of the address. The address may be
-  // wrong: then all calls fail and say so.
+  // wrong: then all calls fail with that error.
   std::shared_ptr<DaemonChannels> For(std::string address, const std::string& server_name) const;
 
   // A new channel, with the files as they are now; with the last good ones if they are unusable. If
@@ -87,7 +87,7 @@ class DaemonChannels {
   bool IsBusy() const;
   void WaitFor(int64_t ns) { local_patience_ns_ = ns; }
 
-  // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait
+  // Why a call has failed, for people: the status, and the error of TLS. May connect once, and wait
   // for seconds.
   std::string Explain(const grpc::Status& status) const;
   const std::string& address() const { return daemon_.address; }  // as given: of all daemons

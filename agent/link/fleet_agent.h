@@ -41,7 +41,7 @@ struct DaemonWay {
 };
 
 struct FleetAgentOptions {
-  AgentOptions agent;  // of each stream; what is said above of one daemon comes from `way_to`
+  AgentOptions agent;  // of each stream; what depends on one daemon above comes from `way_to`
   std::vector<std::string> given;  // the daemons to begin with, at least one
   std::function<DaemonWay(const std::string& address)> way_to;
   // The daemons to begin with, as they are now, asked in a thread of its own every ten seconds; may

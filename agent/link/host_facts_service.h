@@ -3,7 +3,7 @@
 // else: the agent decides whether it looks, and at what.
 //
 // The agent looks if it has reported one of the processes on the stream that asks, if this is not
-// switched off, and if the limit per minute permits it. An answer without facts says why in
+// switched off, and if the limit per minute permits it. An answer without facts has the reason in
 // HostFacts::error. Nothing runs before the first request.
 //
 // Take() blocks for some seconds and belongs to one thread. Refuse() and Cancel() are thread-safe.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of several daemons this host's agent reports each job to.
 //
-// Each job has one owner among the daemons of a database, and the agent follows what they say about
-// it (v1.Owners). For a job of which no daemon has said anything, and for one whose owner is away,
-// the agent asks the daemon that the job prefers (base/rendezvous.h) among those that are not away.
-// A host without jobs has a daemon that it prefers, too, so that one daemon always sees the host.
+// Each job has one owner among the daemons of a database, and the agent follows their messages
+// about it (v1.Owners). For a job that no daemon has assigned, and for one whose owner is away, the
+// agent asks the daemon that the job prefers (base/rendezvous.h) among those that are not away. A
+// host without jobs has a daemon that it prefers, too, so that one daemon always sees the host.
 //
 // Decides only: it connects to nothing, and the caller gives the time, in nanoseconds of one clock
 // that only ascends. Thread-safe.
@@ -76,7 +76,7 @@ class JobOwners {
   using Key = std::pair<std::string, std::string>;  // tenant and job
   struct Job {
     int64_t seen_ns = 0;
-    std::string told;     // the owner; empty if no daemon has said
+    std::string told;     // the owner; empty if no daemon has named one
     std::string told_by;  // stream
     std::string owner;    // by all that is known
     uint64_t turn = 0;    // ascends when the owner changes

@@ -41,7 +41,7 @@ class KnownDaemons {
   // Looks which daemons have become away by now. Lowers `*next_ns` to the time of the next look.
   bool Expire(int64_t now_ns, int64_t* next_ns);
 
-  // Whether the agent may connect to this address because a daemon says so.
+  // Whether the agent may connect to this address because a daemon listed it.
   bool IsUsable(const std::string& address) const;
   const std::string& DaemonOf(const std::string& stream) const;
   bool IsAway(const std::string& daemon) const;

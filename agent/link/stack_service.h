@@ -4,7 +4,7 @@
 //
 // The agent takes the stacks of a process if it has reported the process on the stream that asks,
 // if its stacks are not switched off, and if the limit per minute permits it. An answer without
-// stacks says why in ProcessStack::error.
+// stacks has the reason in ProcessStack::error.
 //
 // The agent itself reads only /proc and memory. A child process reads the files of the process,
 // which may lie on a server that does not answer (agent/stacks/stack_namer.h).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one agent of several, each with a daemon of its own, tells the others about its stream, and
-// learns from them.
+// What one agent of several, each with a daemon of its own, reports to the others about its stream,
+// and learns from them.
 #pragma once
 
 #include "rollcall/v1/agent.pb.h"

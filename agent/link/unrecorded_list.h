@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks without the library of which the daemon of an agent's stream knows. It may ask for the
+// The ranks without the library that the agent has reported on its stream. It may ask for the
 // stacks of these, too.
 //
 // Has() and Pids() are thread-safe; the rest belongs to the uplink thread.

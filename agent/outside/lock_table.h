@@ -47,9 +47,9 @@ class LockTable {
   pid_t holder_ = 0;  // of the last lock
 };
 
-// What fdinfo says of a descriptor.
+// What fdinfo shows of a descriptor.
 struct DescriptorLocks {
-  uint64_t inode = 0;  // 0 means an older kernel does not say it, unless there are locks
+  uint64_t inode = 0;  // 0 means an older kernel, which does not show it unless there are locks
   int mount = -1;      // as in mountinfo
   std::vector<LockRow> rows;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a process is frozen by a control group of version 1. Version 2 makes each of its threads
-// wait in a function of the kernel that says so. Version 1 leaves them, since Linux 6.1, in the one
-// that they waited in.
+// wait in a function of the kernel that shows it. Version 1 leaves them, since Linux 6.1, in the
+// one that they waited in.
 #pragma once
 
 #include <sys/types.h>

@@ -306,7 +306,7 @@ std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) 
 constexpr const char* kNodeVariables[] = {"NODE_NAME", "SLURMD_NODENAME"};
 
 // The scheduler's name of this host. The agent's own environment knows best. Another user's process
-// may say what it likes, and others act on the node's name, so it is not asked.
+// may claim anything, and others act on the node's name, so it is not asked.
 std::string FindNode(const Environment& environment, int64_t uid) {
   for (const char* name : kNodeVariables) {
     const char* own = getenv(name);

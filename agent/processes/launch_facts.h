@@ -29,7 +29,7 @@ struct LaunchFacts {
   std::string pod_uid;     // its metadata.uid
   std::string container;   // the first 12 digits of its id
   pid_t inner_pid = 0;     // in its own pid namespace; 0 means the same, or unknown
-  int64_t uid = -1;        // its owner, or its container's, as the kernel says; -1 if unknown
+  int64_t uid = -1;        // its owner, or its container's, by the kernel; -1 if unknown
   std::string gpu_uuid;    // "GPU-..." or "MIG-...", if it is known without a doubt
   // The variables that change how NCCL and torch.distributed behave, sorted: "NCCL_ALGO=Ring
   // NCCL_DEBUG=INFO". Of variables of NCCL that known_settings.h does not list, e.g. those of

@@ -35,7 +35,7 @@ constexpr int kDigitBits = 30;
 constexpr uint32_t kTracebackNext = 16;
 constexpr uint32_t kTracebackFrame = 24;
 constexpr uint32_t kTracebackInstruction = 32;
-constexpr uint32_t kTracebackLine = 36;  // -1 if the instruction tells it
+constexpr uint32_t kTracebackLine = 36;  // -1 if the instruction contains it
 constexpr uint32_t kFrameOfObject = 24;  // from 3.11 on: the frame within a frame object
 
 constexpr uint64_t kIsInteger = 1 << 24;

@@ -33,7 +33,7 @@ bool IsByPointer(const CallInstruction& call, SearchedMemory* memory) {
          IsJumpByPointer(code);
 }
 
-// The function, and what its own code says about its frame.
+// The function, and what its own code shows about its frame.
 class CallerSearch {
  public:
   CallerSearch(const SearchedFunction& function, SearchedMemory* memory)

@@ -32,7 +32,7 @@ struct SearchedFunction {
   uint64_t stack_pointer = 0;  // the search begins here
 };
 
-// What the code says about a candidate, from weak to strong.
+// What the code shows about a candidate, from weak to strong.
 enum class CallerRank {
   kCallsOther,      // it calls another function, which may have jumped to this one
   kMayCallIt,       // it calls through a pointer

@@ -6,7 +6,7 @@
 //   PtraceStackTaker taker;
 //   const ProcessStack stack = reader.TakeAndUnwind(&taker, pid, TakeLimits());
 //
-// Never fails as a whole: ProcessStack::error and ThreadStack::note say what is missing and why.
+// Never fails as a whole: ProcessStack::error and ThreadStack::note report what is missing and why.
 // Not thread-safe: one StackReader belongs to one thread, which must be a spare one
 // (stack_taker.h).
 #pragma once

@@ -40,7 +40,7 @@ class StackTaker {
  public:
   virtual ~StackTaker() = default;
 
-  // Never fails as a whole: `error` of the sample or of a thread says what is missing and why.
+  // Never fails as a whole: `error` of the sample or of a thread reports what is missing and why.
   virtual RawSample Take(pid_t pid, const TakeLimits& limits) = 0;
 };
 

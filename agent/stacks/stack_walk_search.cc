@@ -67,7 +67,7 @@ bool StackWalk::StepBySearch(uint64_t bytes, CallerRank least, bool has_rules) {
       if (best->is_certain()) return StepFromCandidate(candidate, known);
     }
   }
-  // Without budget the trials end early: they say nothing about the stack.
+  // Without budget the trials end early: they show nothing about the stack.
   if (context_.budget->is_spent() || !best.has_value() || !MayGuess(*best)) return false;
   guessed_caller_ = true;
   return StepFromCandidate(best->candidate, best->known);

@@ -152,7 +152,7 @@ StackWorker::Answer StackWorker::Ask(const std::string& request, const Payer& pa
   return answer;
 }
 
-// False if the child does not get on, as `answer->end` says.
+// False if the child does not get on, as `answer->end` shows.
 bool StackWorker::Exchange(const std::string& request, Answer* answer) {
   const uint64_t size = request.size();
   const absl::string_view head(reinterpret_cast<const char*>(&size), sizeof(size));

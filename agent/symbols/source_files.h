@@ -18,7 +18,7 @@ namespace rollcall {
 
 class SourceFiles {
  public:
-  // `files` says what to leave out; it must outlive this object.
+  // `files` decides what to leave out; it must outlive this object.
   SourceFiles(std::string proc_root, pid_t pid, const ModuleFiles& files);
 
   // False if the file cannot be read, is too large, or is not in Python.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads JSON from strangers: objects that say one thing twice are refused, because two readers
-// could understand them differently. For the .cc files of this folder only.
+// Reads JSON from strangers: objects with a name twice are refused, because two readers could
+// understand them differently. For the .cc files of this folder only.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -41,8 +41,8 @@ bool MayBeAsked(const LookedAtJob& job) {
   return !job.incident.verdicts().empty() || job.needs_counts;
 }
 
-// Of a job of which the stacks could not tell whether it stands. The counts of one moment differ in
-// a healthy job, too: only those that stay are a hang.
+// Of a job of which the stacks do not show whether it stands. The counts of one moment differ in a
+// healthy job, too: only those that stay are a hang.
 void Promote(const v1::RasAnswer& first, const v1::RasAnswer& second, int64_t now_ns,
              LookedAtJob* job) {
   v1::Incident& incident = job->incident;

@@ -34,7 +34,7 @@ std::optional<RasPlace> ChooseRasPlace(const std::vector<v1::HostLook>& looks,
 // The ranks of the job as JoinRas() wants them.
 std::vector<RasMember> RasMembers(const std::vector<v1::HostLook>& looks, const LookGroup& group);
 
-// Asks about jobs that hang, and about those of which only counts can tell it; about these twice,
+// Asks about jobs that hang, and about those of which only counts can show it; about these twice,
 // if the counts differ, with `pause` between. `ask` asks on the host of the place. `jobs`: of
 // JudgeLooks(*looks). The answers go into the looks, too.
 void AskRasOfJobs(std::vector<v1::HostLook>* looks, std::vector<LookedAtJob>* jobs,

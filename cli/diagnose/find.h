@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what /proc says of the processes of this host, as far as it shows whether they are ranks of
-// distributed jobs. ranks.h chooses among them.
+// Reads what /proc shows of the processes of this host, as far as it shows whether they are ranks
+// of distributed jobs. ranks.h chooses among them.
 //
 // Each process is read on a spare thread, because nearly all files of /proc/PID may block: a
 // process that does not answer in time is left out and named.

@@ -34,7 +34,7 @@ std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int 
 std::vector<std::string> LastLines(const std::string& end);
 
 // The end of a file without the rest of a private key of which it lacks the beginning: no pattern
-// knows such a rest.
+// matches such a rest.
 std::string WithoutTornKey(const std::string& end);
 
 }  // namespace rollcall

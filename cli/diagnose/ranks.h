@@ -26,7 +26,7 @@ std::string BestMark(const FoundProcess& process);
 //
 // `pids`: only the ranks of these processes' jobs; a process among them that is neither a rank nor
 // part of one counts as one. Empty means all. `self`: the program that looks. It and the processes
-// above it are not ranks, whatever their variables say; 0 if not one of these.
+// above it are not ranks, whatever their variables; 0 if not one of these.
 std::vector<ChosenRank> ChooseRanks(std::vector<FoundProcess>* processes,
                                     const std::vector<pid_t>& pids, pid_t self);
 

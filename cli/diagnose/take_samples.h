@@ -26,7 +26,7 @@ struct SampleOptions {
 };
 
 // By process, in the given order: at most `times` samples each. One that could not be taken has no
-// threads, and says why.
+// threads, but the reason.
 std::vector<std::vector<v1::StackSample>> TakeSamples(const std::vector<ProcessId>& processes,
                                                       const SampleOptions& options);
 

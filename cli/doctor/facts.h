@@ -18,7 +18,7 @@ namespace rollcall::doctor {
 // How an attempt to do something went.
 enum class Attempt { kNotMade, kWorked, kFailed, kNoAnswer };
 
-// A file in ELF: what its headers and its tables of symbols say.
+// A file in ELF: what its headers and its tables of symbols contain.
 struct ElfFacts {
   bool is_elf = false;
   std::string machine;               // "x86-64", "aarch64"; empty means another one
@@ -129,7 +129,7 @@ struct ContainerFacts {
 struct SystemdFacts {
   bool is_running = false;
   bool removes_ipc = false;
-  std::string source;    // the file that says so; empty means the default
+  std::string source;    // the file that sets it; empty means the default
   bool lingers = false;  // this user's processes outlive the last session
 };
 

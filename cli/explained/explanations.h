@@ -14,7 +14,7 @@ struct Explanation {
   // A line matches if it has all of these texts, in this order, in any case. At least one; the
   // others may be left out.
   std::string_view texts[3];
-  const char* means;   // who wrote the line, and what it says
+  const char* means;   // who wrote the line, and its meaning
   const char* beware;  // what people wrongly conclude from it, or empty
   const char* run;     // what to do next: a command, or one sentence
   // where the line is written: repository and file, documentation, or issue

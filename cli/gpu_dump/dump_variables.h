@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How CUDA is told, by the environment of a job, to write a core dump of a GPU when somebody asks
-// for it: the names that NVIDIA's manual of cuda-gdb has.
+// How the environment of a job makes CUDA write a core dump of a GPU on request: the names that
+// NVIDIA's manual of cuda-gdb has.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ bool HasGpuDumpVariables(const std::string& environ, const std::string& folder);
 std::string WhyNoGpuDumps(const std::function<const char*(const char*)>& getenv,
                           absl::string_view driver, bool has_mps_pipes);
 
-// A folder of its own, with mode 0700, in /tmp. An error says what to do.
+// A folder of its own, with mode 0700, in /tmp. An error names what to do.
 absl::StatusOr<std::string> MakeGpuDumpFolder();
 
 // Removes pipes and an empty folder. Returns the path of a dump that is still there, or empty.

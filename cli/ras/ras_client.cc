@@ -27,7 +27,7 @@ namespace {
 constexpr char kGreeting[] = "CLIENT PROTOCOL 2\n";
 constexpr char kGreeted[] = "SERVER PROTOCOL ";
 constexpr size_t kMostLine = 1024;      // of an answer to a setting
-constexpr size_t kMostShownBytes = 60;  // of what a stranger says, in an error
+constexpr size_t kMostShownBytes = 60;  // of a stranger's text, in an error
 constexpr int64_t kRasNsPerMs = 1'000'000;
 
 // How a wait ended.

@@ -42,7 +42,7 @@ std::map<std::string, HostMembers> ByHost(const std::vector<RasMember>& members)
   return hosts;
 }
 
-// What RAS says of one node.
+// What RAS reports of one node.
 struct RasNode {
   std::set<int32_t> pids;
   std::map<int32_t, int32_t> ranks;  // of its processes in a communicator of the whole job, by pid
@@ -119,7 +119,7 @@ std::optional<RasFinding> Sum(const RasFinding& a, const RasFinding& b) {
   return sum;
 }
 
-// What the rules say of the counts.
+// What the rules conclude from the counts.
 v1::Incident JudgeCounts(const std::vector<RasFinding>& findings, size_t* left_out) {
   JobModel model("ras");
   const std::vector<RasFinding> sums = SumUp(findings, left_out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's RAS says of a job: the text that `ncclras -v` prints.
+// What NCCL's RAS reports of a job: the text that `ncclras -v` prints.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ class RasBudget {
   size_t left_out_ = 0;
 };
 
-// "" or what is said of findings that are left out.
+// a note on findings that are left out, or empty.
 std::string LeftOutInWords(size_t findings);
 
 bool IsRasOutput(const std::string& text);

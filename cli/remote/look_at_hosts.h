@@ -27,7 +27,7 @@ struct RemoteTarget {
 
 // The targets of --hosts, --slurm and --kubernetes. Errors are sentences with what to type.
 // `hosts`: as ParseHosts() takes it, or the name of a file with such a text. A name that is a
-// file's in this folder and a host's, as `is_host` tells, is the host.
+// file's in this folder and a host's, by `is_host`, is the host.
 using IsHost = std::function<bool(const std::string&)>;
 absl::StatusOr<std::vector<RemoteTarget>> HostTargets(const std::string& hosts,
                                                       const IsHost& is_host);

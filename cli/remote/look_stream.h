@@ -18,7 +18,7 @@ class LookStream {
     kWaits,
     kNeedsProgram,  // the script waits for it
     kDone,          // look() is whole
-    kFailed,        // error() says why
+    kFailed,        // error() has the reason
   };
 
   // A host may print this much before its look.

@@ -138,7 +138,7 @@ class Child {
   int failed_ = 0;
 };
 
-// Talks to the child until it closes its stdout, `take` says that it is enough, or time is over.
+// Talks to the child until it closes its stdout, `take` has enough, or time is over.
 class Talk {
  public:
   enum class End : uint8_t { kEnough, kClosed, kLate };

@@ -16,8 +16,8 @@
 namespace rollcall {
 
 struct RemoteScript {
-  // 32 random hex digits: the name of the folder, which cannot be guessed, and the mark of what the
-  // program says among what a login may print.
+  // 32 random hex digits: the name of the folder, which cannot be guessed, and the mark of the
+  // program's output among what a login may print.
   std::string token;
   std::string version;                 // VersionLine("rollcall") of this program
   uint64_t program_bytes = 0;          // of this program

@@ -197,7 +197,7 @@ UniqueFd OpenFolder(const std::string& path) {
   return ours ? std::move(fd) : UniqueFd();
 }
 
-// Of a folder without an owner, segments of processes under this kernel say so. A run can remove
+// Of a folder without an owner, segments of processes under this kernel show it. A run can remove
 // the folder of a killed run whose ranks have yet to start: they make it again.
 bool IsLeftOver(int folder) {
   const UniqueFd owner = OpenOwn(folder, kOwnerFile);

@@ -28,7 +28,7 @@ std::string RecorderPipes(const std::string& prefix);
 // nothing, and at the commands of a text for a shell.
 bool MayStartElsewhere(const std::vector<std::string>& command);
 
-// What a rank's environment says about its recorder.
+// What a rank's environment sets for its recorder.
 struct RecorderFiles {
   std::string pipe, dump;  // paths as the rank sees them; empty if it cannot be asked
 };

@@ -37,7 +37,7 @@ struct RunFlags {
 void DefineRunFlags(CLI::App* app, RunFlags* flags);
 
 // Prints the environment variables that change what this run does, where the command line does not
-// say otherwise: people forget what their shell's start-up files export.
+// override them: people forget what their shell's start-up files export.
 void SayWhatTheEnvironmentSets(const CLI::App& app);
 
 }  // namespace rollcall

@@ -87,7 +87,7 @@ class Access {
 
   // kUnauthenticated: an unknown caller; kResourceExhausted: the same, after too many wrong
   // tokens of that host; kPermissionDenied: has another role; kUnimplemented: is known, and
-  // `method` is not in the table. The message says what to type next. A right token always passes:
+  // `method` is not in the table. The message names what to type next. A right token always passes:
   // a stranger behind the same address cannot lock others out.
   absl::StatusOr<Identity> Admit(std::string_view method,
                                  const grpc::ServerContextBase& context) const;

@@ -38,7 +38,7 @@ struct SecurityOptions {
 
 class DaemonSecurity {
  public:
-  // Reads all files. An error says which flag is wrong, why, and what to do.
+  // Reads all files. An error names the wrong flag, why, and what to do.
   static absl::StatusOr<std::unique_ptr<DaemonSecurity>> Open(const SecurityOptions& options);
   // Only this process's user on this host.
   static std::unique_ptr<DaemonSecurity> ForOwner();

@@ -174,7 +174,7 @@ rollcall: undeclared-elf-prerequisites
 # rollcall-probe and rollcall-probe-nvml: only the agent starts them.
 rollcall: no-manual-page
 """
-# Of the programs whose pages the command `rollcall man` does not write: what man's list says of them.
+# Of the programs whose pages the command `rollcall man` does not write: their line in man's list.
 SERVICES = {"rollcall-agent": "agent of a host that runs training jobs",
             "rollcalld": "daemon that finds out why training jobs hang"}
 

@@ -385,7 +385,7 @@ int slurm_spank_local_user_init(spank_t spank, int count, char** arguments) {
   static bool is_watched = false;
   bool is_asked = false;
   const enum level level = choose(getenv("ROLLCALL"), &is_asked);
-  // Under `rollcall run` that one tells.
+  // Under `rollcall run`, that one reports it.
   if (is_watched || settings.daemon[0] == '\0' || level == kUnset || level == kOff ||
       getenv("ROLLCALL_LOADED") != NULL) {
     return ESPANK_SUCCESS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEM to OpenSSL's objects. For the .cc files of this folder only. Errors say what is wrong with
+// PEM to OpenSSL's objects. For the .cc files of this folder only. Errors name what is wrong with
 // the text and what to do; nothing asks for a passphrase.
 #pragma once
 

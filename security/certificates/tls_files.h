@@ -43,13 +43,13 @@ class TlsFiles {
  public:
   TlsFiles(TlsPaths paths, CertificateUse use);
 
-  // Reads what has changed. The status is that of the files now: an error says which file is
+  // Reads what has changed. The status is that of the files now: an error names which file is
   // unusable, why, and what to do, also while older contents are in use. Before the first OK there
   // is no Current().
   absl::Status Poll(int64_t now_s);
   // Warnings for the log, since the last call: what cannot be used, what expires soon. What stays
-  // wrong is said again after an hour. A problem that passes within seconds, such as a renewal in
-  // two steps, is not said.
+  // wrong is logged again after an hour. A problem that passes within seconds, such as a renewal in
+  // two steps, is not logged.
   std::vector<std::string> TakeMessages();
   // Lines for the log that are not warnings: which certificate is in use now.
   std::vector<std::string> TakeNews();

@@ -23,7 +23,7 @@ enum class ClientCertificate {
 };
 
 // `files` must have a certificate and a Current(). Without authorities clients are not asked for a
-// certificate, whatever `client` says.
+// certificate, whatever `client` holds.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsFiles& files,
                                                                ClientCertificate client);
 

@@ -7,7 +7,7 @@
 //   issued/SERIAL.crt         every certificate, because an older one of NAME stays valid
 //   .lock                     held while a program writes
 //
-// Keys have mode 0600. Files are written as a whole. Errors say what to type.
+// Keys have mode 0600. Files are written as a whole. Errors name what to type.
 #pragma once
 
 #include <cstdint>
