@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon does with the messages of agents, and what it tells agents: their welcome, their
-// pace, requests for stacks and facts, and what their hosts are blamed for. It looks for the silent
-// ones, too. gRPC's threads bring messages; the owner's thread calls the rest.
+// What the daemon does with the messages of agents, and what it sends to agents: their welcome,
+// their pace, requests for stacks and facts, and what their hosts are blamed for. It looks for the
+// silent ones, too. gRPC's threads bring messages; the owner's thread calls the rest.
 #pragma once
 
 #include <atomic>

@@ -78,7 +78,7 @@ struct DaemonOptions {
   std::string listen;      // HOST:PORT for agents and queries; "" for in-process only
   std::string http;        // HOST:PORT, port 0 for any; empty for no page
   std::string http_token;  // token that every HTTP request must carry; empty if not needed
-  // Callers whom the authenticator knows need no `http_token`.
+  // Callers that the authenticator accepts need no `http_token`.
   bool http_token_is_optional = false;
   // Limit of simultaneous connections, so that descriptors remain for other uses.
   int http_connections = 256;
@@ -127,7 +127,7 @@ class Daemon {
   explicit Daemon(DaemonOptions options);
   ~Daemon();
 
-  // Returns kUnavailable if an address is unusable. The error says which, why, and what to type.
+  // Returns kUnavailable if an address is unusable. The error names which, why, and what to type.
   absl::Status Start();
   // Returns within kStopWithin, even if a disk or receiver hangs. By then it has written all
   // reports that it can, and logged what it could not deliver.

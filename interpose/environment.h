@@ -161,7 +161,7 @@ const char* FindJob(Get get) {
 }
 
 // How the process shares its GPU with others: "MIG" (it has a slice of one), "MPS", or "" if no
-// variable says so. Sources: CUDA C++ guide, NVIDIA's MPS documentation.
+// variable shows it. Sources: CUDA C++ guide, NVIDIA's MPS documentation.
 template <typename GetEnv>
 const char* FindGpuSharing(GetEnv get) {
   for (const char* variable : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {

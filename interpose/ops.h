@@ -111,7 +111,7 @@ inline constexpr uint8_t kNoReduction = 0xff;
 inline constexpr uint8_t kDynamicReduction = 0xfe;
 inline constexpr int32_t kNoPeer = -1;
 
-// What is added to PyTorch's number of a type (c10::ScalarType) that NCCL does not know.
+// What is added to PyTorch's number of a type (c10::ScalarType) that NCCL lacks.
 inline constexpr uint8_t kTorchDtypes = 0x80;
 inline constexpr uint8_t kTorchInt16 = 2, kTorchUint16 = 27;
 

@@ -121,7 +121,7 @@ struct SegmentHeader {
   int32_t nccl_version;                         // NCCL_VERSION_CODE; 0 if unknown
   char command[256];                            // argv: each argument ends with a 0
   char library_version[16];
-  char gpu_sharing[8];  // "MIG", "MPS"; empty if no variable says that the GPU is shared
+  char gpu_sharing[8];  // "MIG", "MPS"; empty if no variable shows that the GPU is shared
 
   ClockSource clock_source;
   uint32_t reserved2;
@@ -206,7 +206,7 @@ struct StackSlot {
 };
 static_assert(sizeof(StackSlot) == 64);
 
-// Sockets beside the segments, and the byte that says what a passed descriptor is. "agent.sock" is
+// Sockets beside the segments, and the byte for the kind of a passed descriptor. "agent.sock" is
 // the agent's, "ask-<requester>.sock" a requester's.
 inline constexpr char kAgentSocket[] = "agent.sock";
 inline constexpr char kRequesterSocketPrefix[] = "ask-";

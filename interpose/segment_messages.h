@@ -4,7 +4,7 @@
 //
 // Counts, not records: a program may send a million small messages, which would push the
 // collectives out of the ring. The nth message that a rank sends to a peer with a tag is the nth
-// one that the peer receives from it with that tag, so two counts tell whether the other end of a
+// one that the peer receives from it with that tag, so two counts show whether the other end of a
 // message was issued.
 #pragma once
 

@@ -74,7 +74,7 @@ class InsideCall {
 };
 
 // The thread's id as gettid() returns it. Makes no system call once LearnThreadIds() has found that
-// the C library tells the id: the program may have forbidden gettid() since.
+// the C library gives the id: the program may have forbidden gettid() since.
 int32_t ThreadId();
 
 // For the thread that starts recording.

@@ -236,7 +236,7 @@ bool DaemonChannels::StillTrusts(const grpc::ClientContext& context) {
 
 std::vector<std::string> DaemonChannels::TakeWarnings() {
   if (tls_->files == nullptr) return {};
-  static_cast<void>(Poll());  // its messages say what is wrong
+  static_cast<void>(Poll());  // its messages name what is wrong
   const MutexLock lock(tls_->mutex);
   return tls_->files->TakeMessages();
 }

@@ -69,7 +69,7 @@ std::string AdviceForHost(const Identity& identity, const std::string& host) {
 // In Identity::credential, before the name of the daemon that asks.
 constexpr char kPeerCredential[] = "daemon ";
 
-// What another daemon says of its caller; nullopt if the call is not of another daemon.
+// What another daemon sends about its caller; nullopt if the call is not of another daemon.
 std::optional<std::string> PeerCallerIn(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(kPeerCallerKey);
@@ -104,7 +104,7 @@ absl::StatusOr<Identity> Access::Identify(const Presented& presented) const {
   return CountWrongToken(presented, caller.status());
 }
 
-// `caller`: what the other daemon says of whom it asks for.
+// `caller`: what the other daemon sends about its caller.
 absl::StatusOr<Identity> Access::IdentifyPeer(std::string_view method, const Presented& presented,
                                               const std::string& caller) const {
   if (peer_secret_.empty() || !EqualInConstantTime(presented.bearer, peer_secret_)) {

@@ -3,8 +3,8 @@
 // questions.def.
 //
 // Another daemon on the same database asks for its own callers: it shows this daemon's secret,
-// which only the database has besides, and says who asks, with which role and for which tenants. It
-// may make the calls of the service Query with these rights, and nothing else.
+// which only the database has besides, and names who asks, with which role and for which tenants.
+// It may make the calls of the service Query with these rights, and nothing else.
 //
 // Thread-safe. Does not block.
 #pragma once
@@ -58,7 +58,7 @@ inline constexpr CallAccess kCallAccess[] = {
 // What a caller may see.
 Tenants TenantsFor(const Identity& identity);
 
-// The metadata of a call in which another daemon says for whom it asks: a v1::PeerCaller.
+// The metadata of a call in which another daemon names its caller: a v1::PeerCaller.
 inline constexpr char kPeerCallerKey[] = "rollcall-peer-bin";
 
 // The name of the daemon that asks for this caller; empty means the caller asks itself.

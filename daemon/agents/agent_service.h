@@ -69,8 +69,8 @@ class AgentService {
   // Ends the agent's streams. The agent then reconnects and sends its whole state again.
   void Restart(const std::string& id);
 
-  // Ends the streams whose certificate or token is no longer valid at this Unix time, and says in
-  // the log whose they are.
+  // Ends the streams whose certificate or token is no longer valid at this Unix time, and logs
+  // whose they are.
   void EndInvalid(int64_t now_s);
 
   int agents() const;

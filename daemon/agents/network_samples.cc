@@ -21,7 +21,7 @@ int64_t SinceNs(double waited_seconds, int64_t now_ns) {
   return std::max<int64_t>(now_ns - NsOfSeconds(waited_seconds), 0);
 }
 
-// A wait that this daemon does not know must not look like a step for which nothing is posted.
+// A wait unknown to this daemon must not look like a step for which nothing is posted.
 bool IsPossible(const v1::NetworkSample::State& state) {
   return state.channel() >= 0 && state.peer() >= 0 && state.ended() <= state.begun() &&
          state.wait() < kNetworkWaits;

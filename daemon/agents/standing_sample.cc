@@ -31,7 +31,7 @@ constexpr double kFewBytes = 32, kFewBytesASecond = 1;
 constexpr double kLeastPollsASecond = 3.5;
 
 // A sample wakes the threads that it stops. The agent leaves that out, but may miss one on a host
-// without a free CPU, and knows nothing of somebody else's samples.
+// without a free CPU, and does not see the samples of others.
 constexpr double kFewWakes = 1;
 
 constexpr size_t kMostChildren = 64;  // few of them with threads

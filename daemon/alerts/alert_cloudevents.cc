@@ -15,7 +15,7 @@ const char* TypeOf(const AlertMessage& message) {
   if (message.event == AlertEvent::kConfirmed) return "rollcall.incident.confirmed";
   if (message.event == AlertEvent::kUpdated) return "rollcall.incident.updated";
   if (message.event == AlertEvent::kReminder) return "rollcall.incident.reminder";
-  // What people do: the incident says what.
+  // What people do: the incident contains it.
   if (message.event == AlertEvent::kAnnotated || message.event == AlertEvent::kAcknowledged) {
     return "rollcall.incident.annotated";
   }

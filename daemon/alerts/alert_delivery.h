@@ -46,7 +46,7 @@ struct AlertRequest {
   bool may_be_refused = false;  // the receiver may not have it, and needs only the others
   std::string ca_file{};  // PEM of who signed the receiver's certificate; empty means those of the
                           // system
-  int done_before = 0;    // the status with which the receiver says that it has it already, or 0
+  int done_before = 0;    // the status with which the receiver reports that it has it already, or 0
   const char* content_type = "application/json";
 };
 

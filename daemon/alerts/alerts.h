@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends confirmed incidents, changes of what was said of them, what people do, and their end, to
-// webhooks, mailboxes and commands.
+// Sends confirmed incidents, changes of their verdicts, what people do, and their end, to webhooks,
+// mailboxes and commands.
 //
 // Sends each incident once and its end once, also across restarts of the daemon: an alert is in the
 // outbox before it is sent, and marked there afterwards. If the outbox does not respond, the alert
@@ -41,7 +41,7 @@ struct AlertOptions {
   // Returns the name of a user by his number, or "". Empty function: no name is known.
   std::function<std::string(uint32_t)> user_name;
   std::string sendmail = "/usr/sbin/sendmail";  // program that sends a mail: `sendmail -t -i`
-  std::string mail_from;                        // empty means the program knows
+  std::string mail_from;                        // empty means the program's own
   Backoff retry{1'000'000'000, 300'000'000'000};
   int64_t give_up_after_ns = 3'600'000'000'000;
   int64_t save_within_ns = 2'000'000'000;     // the longest time that an alert waits for the outbox

@@ -18,8 +18,8 @@ struct AdviceEntry {
 };
 
 // The advice for a verdict, best match first: up to three known mistakes, then the general advice
-// for the cause. Known mistakes are guesses, and their text says so, except for those that rest on
-// facts. Empty for consequences: their root has the advice.
+// for the cause. Known mistakes are guesses, and their text admits it, except for those that rest
+// on facts. Empty for consequences: their root has the advice.
 std::vector<Advice> AdviceFor(const Verdict& verdict);
 
 // The tables, for the documentation and its test, each with the most specific entry first.

@@ -78,7 +78,7 @@ bool IsInAHandler(const Verdict& v, const ProgramFrame& frame) {
 }
 
 // It is in a loop that the others have left, and its call does not belong to a step of training:
-// what it does there says more than the loop, which may be one over metrics.
+// what it does there is more telling than the loop, which may be one over metrics.
 bool ActsInItsOwnLoop(const Verdict& v) {
   return v.departure.kind == Kind::kStays && !v.odd_call_is_usual &&
          (SyncsMetric(v) || ClipsGradients(v) || GathersState(v) || Validates(v));

@@ -26,7 +26,7 @@ enum class IncidentState : uint8_t { kSuspected, kConfirmed, kResolved, kEnded }
 const char* IncidentStateName(IncidentState state);
 
 struct Incident {
-  std::string id;  // as daemon/model/incident_id.h says, n from 1
+  std::string id;  // as in daemon/model/incident_id.h, n from 1
   JobKey job;
   IncidentState state = IncidentState::kSuspected;
   int64_t opened_ns = 0;

@@ -146,7 +146,7 @@ class Parting {
   }
 
   // Inside a larger loop, the others' loop may be a part of a step, or an epoch. Only a call that
-  // belongs to each step tells that it is a part of one.
+  // belongs to each step shows that it is a part of one.
   Kind OutsideTheirLoop(const CodeBlock& loop, StackDeparture* found) const {
     if (!call_.is_in_call) return shares_loop_ || !is_later() ? Kind::kBusy : Left(loop, found);
     if (shares_loop_ && is_usual()) return Kind::kSkipped;

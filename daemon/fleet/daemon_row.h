@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One daemon among several on a database, as the others know it. Plain values.
+// One daemon among several on a database, as the others see it. Plain values.
 #pragma once
 
 #include <cstdint>

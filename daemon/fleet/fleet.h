@@ -3,7 +3,7 @@
 // are.
 //
 // A job has one owner. The daemon claims a job when an agent reports it; it takes the job's ticks
-// once it has the job and knows what an earlier owner has found out. A job of another daemon is
+// once it has the job and has what an earlier owner has found out. A job of another daemon is
 // redirected. A daemon that has lost a job, because it stood still or was cut off, drops it without
 // an alert.
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemons on one database as this one knows them: who lives, who owns which job, whether this
+// The daemons on one database as this one sees them: who lives, who owns which job, whether this
 // one holds its lease, and whether the database answers. Pure but for its mutex: the fleet's thread
-// (fleet.h) brings what the database says, and the options give the time. Thread-safe.
+// (fleet.h) brings what the database contains, and the options give the time. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ struct OwnerRow {
 
 class FleetStore {
  public:
-  // Waits shorter than the options say. Does not connect.
+  // Waits shorter than the options. Does not connect.
   static std::unique_ptr<FleetStore> Make(PostgresOptions options);
   virtual ~FleetStore() = default;
 

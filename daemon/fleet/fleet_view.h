@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon knows of the other daemons on its database. Thread-safe; nothing here waits.
+// What a daemon sees of the other daemons on its database. Thread-safe; nothing here waits.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose each job is, as far as this daemon knows, and what follows: which jobs it claims, takes,
+// The owner of each job, as far as this daemon sees, and what follows: which jobs it claims, takes,
 // gives away and forgets. Pure but for its mutex: the fleet's thread (fleet.h) brings what the
-// database says, and does what is decided here; the options give the time. Thread-safe.
+// database contains, and does what is decided here; the options give the time. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ class JobClaims : public JobOwnership {
     std::map<std::string, Reports> answered;  // by the owner's address
   };
   Claimed TakeAnswer(const std::map<JobId, OwnerRow>& owners);
-  // The claimed jobs about which the database knows all that this daemon found out when it had them
+  // The claimed jobs about which the database has all that this daemon found out when it had them
   // before. `is_late`: the database takes long to get that.
   std::vector<JobId> ToLoad(bool* is_late) const;
   // What an earlier owner found out is known: from now on this daemon has the job.
@@ -107,7 +107,7 @@ class JobClaims : public JobOwnership {
   enum class State : uint8_t {
     kSought,   // an agent waits for the answer
     kOthers,   // another daemon has it, or unknown
-    kClaimed,  // this daemon has it, and does not know what an earlier owner found out
+    kClaimed,  // this daemon has it, and lacks what an earlier owner found out
     kOwned,
     kProvisional,  // taken without the database; then kClaimed
     kLeaving,      // its new owner gets it once all that was written is in the database
@@ -117,7 +117,7 @@ class JobClaims : public JobOwnership {
     int64_t token = 0;       // of the last ownership; 0 if it had none
     bool is_judged = false;  // kClaimed: was kProvisional before
     std::string owner;       // address, for kOthers
-    int64_t asked_ns = 0;    // when the database last said so
+    int64_t asked_ns = 0;    // when the database last showed it
     int64_t since_ns = 0;    // of kLeaving and kClaimed
     Written written;         // until this daemon lost the job
     // by agents, without a pause, while another daemon has it

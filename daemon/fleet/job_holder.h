@@ -42,7 +42,8 @@ class JobHolder {
 
   // Whether so much waits for the database that a hand-over would take long.
   virtual bool HasBacklog() const = 0;
-  // Returns a function that tells whether all that was written before this call is in the database.
+  // Returns a function that returns whether all that was written before this call is in the
+  // database.
   virtual std::function<bool()> Written() const = 0;
 };
 

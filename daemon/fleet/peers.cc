@@ -45,7 +45,8 @@ grpc::ChannelArguments Arguments() {
   return arguments;
 }
 
-// Whether the daemon itself has answered. Not, for what is told to a stranger or an older release.
+// Whether the daemon itself has answered. Without one, the answer is for a stranger or an older
+// release.
 bool IsAnswer(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:

@@ -76,7 +76,7 @@ class Peers {
   // As QuerySource::StreamStacks().
   absl::Status TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& request,
                           const std::function<bool(const v1::ProcessStack&)>& on_stack);
-  // As QuerySource::LookAtJob(): `goes_on` is asked several times a second. kCancelled: it said no.
+  // As QuerySource::LookAtJob(): `goes_on` is asked several times a second. kCancelled: it refused.
   absl::StatusOr<std::vector<v1::HostLook>> LookAtJob(const PeerAsk& ask,
                                                       const v1::LookRequest& request,
                                                       const std::function<bool()>& goes_on);

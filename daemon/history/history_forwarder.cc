@@ -67,7 +67,7 @@ struct HistoryForwarder::Core {
   int64_t trimmed_ns = 0;
   bool has_more = false;  // the last step left something
   const HistorySpool* from_before = nullptr;
-  bool is_known = false;  // the spool knows that this database has had all of it
+  bool is_known = false;  // the spool notes that this database has had all of it
   bool is_logged_without_questions = false;
   std::set<std::string> fenced_reasons;  // that were logged; each names its job
 

@@ -3,10 +3,10 @@
 // own.
 //
 // While the database is away the thread tries again after growing pauses, in which chance has a
-// part, so that many daemons do not come back at once. It says once that the database is away, and
+// part, so that many daemons do not come back at once. It logs once that the database is away, and
 // once that it is back. A write that the database refuses for good is logged, counted as lost and
 // left out, so that it holds back no other. So is one about a job that another daemon has had
-// since, and that counts apart: the other daemon knows better. Thread-safe.
+// since, and that counts apart: the other daemon's data is newer. Thread-safe.
 #pragma once
 
 #include <cstdint>

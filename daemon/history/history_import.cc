@@ -102,7 +102,7 @@ class Import {
     return status;
   }
 
-  // A job of which the database knows anything belongs to a daemon there.
+  // A job in the database belongs to a daemon there.
   absl::Status CopyNewJobs(const Continuation& rest) {
     std::set<JobKey> jobs;
     for (const auto& [job, hosts] : rest.hosts) jobs.insert(job);

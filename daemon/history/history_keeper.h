@@ -74,7 +74,7 @@ class HistoryKeeper {
   void ReleaseHeld(const JobId& job);
   void DropHeld(const JobId& job);
 
-  // Returns a function that tells whether all that was given to the keeper before this call is in
+  // Returns a function that returns whether all that was given to the keeper before this call is in
   // the database. Neither waits.
   std::function<bool()> Barrier() const;
 

@@ -43,8 +43,8 @@ std::vector<v1::HistoryWrite> ByJob(v1::HistoryWrite write);
 // ask.
 void SetFence(const JobId& job, int64_t token, v1::HistoryWrite* write);
 
-// Whether the alert was delivered. The release before this one takes an alert that it does not know
-// as delivered, although the write says otherwise.
+// Whether the alert was delivered. The release before this one takes an unknown alert as delivered,
+// although the write contradicts it.
 bool IsSent(const v1::HistoryWrite::Alert& alert);
 
 }  // namespace rollcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hangs that last cost now. The history knows their cost up to the time at which it stored
-// them. Pure.
+// What hangs that last cost now. The history has their cost up to the time at which it stored them.
+// Pure.
 #pragma once
 
 #include <cstdint>

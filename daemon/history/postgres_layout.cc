@@ -89,7 +89,7 @@ const std::vector<const char*> kLayout2 = {
 
 // For several daemons: daemon/fleet/fleet_store.h. Each owner has a row in `daemons`, so that a
 // daemon that takes a job can lock the lease of the daemon that had it. Jobs that were given up
-// keep their row and its token for two weeks. `daemon_starts` says which of two starts of a daemon
+// keep their row and its token for two weeks. `daemon_starts` shows which of two starts of a daemon
 // came first.
 const std::vector<const char*> kLayout3 = {
     "CREATE TABLE daemons (name text COLLATE \"C\" PRIMARY KEY, address text NOT NULL, page text "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of the history in PostgreSQL, as a list of layouts. Each daemon brings the database to
 // its own layout when it connects; several that start at once wait for each other. A daemon goes on
-// with a later layout as long as that one says that it can.
+// with a later layout as long as that one permits it.
 #pragma once
 
 #include <cstdint>

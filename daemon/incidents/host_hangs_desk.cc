@@ -41,7 +41,7 @@ v1::HostHangs HostHangsDesk::HangsFor(const Agent& agent, const HangsByHost& han
   return wanted;
 }
 
-// An agent that does not read loses its stream, and is told all on the next one.
+// An agent that does not read loses its stream, and gets all on the next one.
 void HostHangsDesk::Update(const HangsByHost& hangs) {
   const MutexLock lock(mutex_);
   for (auto& [id, agent] : agents_) {

@@ -101,7 +101,7 @@ void IncidentAlerts::SayWhatIsNew(bool has_new_stacks, JobIncidents* job) {
   const v1::Verdict& known = record->incident.verdicts(0);
   const std::vector<Advice>& advice = live->verdicts.front().advice;
   const std::string said = known.advice().empty() ? "" : known.advice(0).id();
-  // A restarted daemon knows less than its alert says, until it has stacks.
+  // A restarted daemon has less than its alert reported, until it has stacks.
   const bool is_restored = record->confirmed_ns == 0;
   const bool is_advised_anew = !is_restored && said != (advice.empty() ? "" : advice.front().id);
   if (!has_new_stacks && !is_advised_anew) return;

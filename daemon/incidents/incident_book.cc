@@ -145,7 +145,7 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   store_.table.SetChanged(job, record);
   if (event.kind == IncidentEvent::Kind::kConfirmed) {
     record->confirmed_ns = event.incident.confirmed_ns;
-    store_.silenced.Check(*job, record);  // so that the history knows it at once
+    store_.silenced.Check(*job, record);  // so that the history has it at once
   }
   if (event.kind != IncidentEvent::Kind::kTakeStacksAgain &&
       event.kind != IncidentEvent::Kind::kTakeStacksOfRest) {
@@ -219,7 +219,7 @@ void IncidentBook::EndAbandoned() {
       continue;
     }
     Abandon(&job, now_ns);
-    // After the alert: a daemon that continues here looks for it only where it knows the hosts.
+    // After the alert: a daemon that continues here looks for it only if it has the hosts.
     writers_.history->Apply(WriteOfForgottenHosts(key));
     job.hosts.SetUnrecorded();
   }
@@ -330,7 +330,7 @@ void IncidentBook::Finish(SteadyTime begun) {
   if (writers_.alerts == nullptr) return;
   {
     const MutexLock lock(store_.mutex);
-    // With a history the next daemon tells the ends that wait for a calm.
+    // With a history the next daemon reports the ends that wait for a calm.
     store_.alerts.SendLast(/*ends=*/!writers_.is_kept);
   }
   writers_.alerts->BeginFinish();

@@ -3,7 +3,7 @@
 // hangs, goes on and hangs again makes an incident each time, which must not call a person each
 // time.
 //
-// Alerts: beyond the limit they are held back. One alert tells of all that were held back: when
+// Alerts: beyond the limit they are held back. One alert reports all that were held back: when
 // there is room again, or when an incident whose alert was held back lasts. So no lasting hang
 // stays unannounced. Incidents: beyond the limit an incident is shown while it lasts, and neither
 // stored nor reported. A suspicion and a hang count separately, so that suspicions cannot hide a
@@ -57,7 +57,7 @@ class IncidentQuota {
   // One alert for those that were held back.
   struct Due {
     JobId job;
-    v1::Incident incident;  // the newest, without stacks; its summary tells of all
+    v1::Incident incident;  // the newest, without stacks; its summary lists all
   };
   std::vector<Due> TakeDue(int64_t now_ns);
 
@@ -78,7 +78,7 @@ class IncidentQuota {
   };
   struct Job {
     Window opened, confirmed, alerts;
-    size_t held = 0;      // alerts that were held back, and that no alert has told of
+    size_t held = 0;      // alerts that were held back, and that no alert has reported
     v1::Incident newest;  // of those
     int64_t newest_ns = 0;
   };

@@ -39,7 +39,7 @@ class Silences {
   // Begins a silence of `seconds` for the tenant, job, host and cause of `wanted`, with its
   // comment. `tenants`: for which `who` may act. Returns it with its id and times.
   // kInvalidArgument, kOutOfRange, kPermissionDenied, kFailedPrecondition (there are
-  // kMostSilences): the message says what to do.
+  // kMostSilences): the message names what to do.
   absl::StatusOr<v1::Silence> Add(const v1::Silence& wanted, int64_t seconds,
                                   const std::string& who, const Tenants& tenants, int64_t now_ns);
   // Ends it now. Returns its last state. kNotFound: there is none that `tenants` may act on, or it

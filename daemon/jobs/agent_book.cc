@@ -8,7 +8,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kUsualTickNs = 100'000'000;  // of agents that do not say
+constexpr int64_t kUsualTickNs = 100'000'000;  // of agents that do not report it
 constexpr int64_t kLongestTickNs = 60'000'000'000;
 constexpr int kTicksUntilStale = 3;
 constexpr int kTicksUntilSilent = 5;

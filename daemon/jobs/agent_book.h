@@ -31,11 +31,11 @@ class AgentBook {
     AgentPtr agent;          // nullptr if the tick was read from files
     int64_t now_ns = 0;      // when it was made, by the daemon's clock
     int64_t offset_ns = 0;   // from the agent's clock to the daemon's, as estimated now
-    int64_t came_ns = 0;     // when it came; 0 means what it says never becomes old
-    int64_t tick_ns = 0;     // the agent's interval between ticks, as far as the daemon knows
+    int64_t came_ns = 0;     // when it came; 0 means its reports never become old
+    int64_t tick_ns = 0;     // the agent's interval between ticks, as far as known
     bool is_urgent = false;  // see SetUrgent()
-    // The agent has made a newer tick, which came before: on another stream. What this one says is
-    // not true any more, and the agent will not say again what has not changed since the newer one.
+    // The agent has made a newer tick, which came before: on another stream. The report of this one
+    // no longer holds, and the agent will not repeat what has not changed since the newer one.
     bool is_outdated = false;
     int64_t shift_ns = 0;  // what offset_ns differs from the first estimate
   };

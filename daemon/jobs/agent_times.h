@@ -4,8 +4,8 @@
 //
 // Nothing that a process did or waits for is older than the process. Where its start is not known,
 // or is older than a process can be, the start of its host is the limit, and a year in any case: a
-// wait must not be "498,835 h" old because its agent says so, or because a damaged segment does.
-// Nothing that a tick tells has happened after the tick was made.
+// wait must not be "498,835 h" old because its agent reports it, or because a damaged segment does.
+// Nothing that a tick reports has happened after the tick was made.
 //
 // All limits are on the agent's own clock, so no difference of clocks harms an honest agent. Pure.
 #pragma once

@@ -54,7 +54,7 @@ std::vector<int> OrderOfUpdates(const v1::Tick& tick) {
 }
 
 // Whose the process is. A user has a number, and is another user in another tenant only if the
-// credential of the agent says so: what a process claims costs nothing.
+// credential of the agent proves it: what a process claims costs nothing.
 Owner OwnerFrom(const AgentName& agent, const v1::Identity& identity) {
   const bool may_write_all =
       std::find(agent.tenants.begin(), agent.tenants.end(), kAll) != agent.tenants.end();

@@ -79,7 +79,7 @@ class ProcessPlaces {
     JobKey job;
     AgentBook::AgentPtr agent;  // that reported the process; nullptr if read from files
     bool has_ended = false;
-    bool has_joined = false;  // a communicator, which its attempt knows
+    bool has_joined = false;  // a communicator, which its attempt has
     int64_t since_ns = 0;     // see AgentTimes::EarliestNs()
   };
   // An update of a tick, and what is known of all updates of the tick.

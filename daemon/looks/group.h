@@ -19,7 +19,7 @@ struct LookGroup {
 };
 
 // Two processes are of one job if their best marks are equal, and their users. Where two living
-// processes then have one rank, several runs share an address: started_together.h tells them apart.
+// processes then have one rank, several runs share an address: started_together.h separates them.
 std::vector<LookGroup> GroupLooks(const std::vector<v1::HostLook>& looks);
 
 // Whether all ranks of the job run on one host, as far as its marks show.

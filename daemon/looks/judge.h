@@ -24,7 +24,7 @@ struct LogOfRanks {
 struct LookedAtJob {
   LookGroup group;  // its processes, in the looks
   enum class Outcome : uint8_t {
-    kGoesOn,      // it moves, is idle, or is not a job that could hang: nothing is said
+    kGoesOn,      // it moves, is idle, or is not a job that could hang: nothing is reported
     kHangs,       // `incident` has verdicts
     kCannotTell,  // `why` has the reason; what `incident` has of verdicts is only possible
   };
@@ -35,7 +35,7 @@ struct LookedAtJob {
   int32_t world_size = 0;  // as the job reports; 0 if it does not
   std::vector<std::string> hosts;
   bool is_recorded = false;  // some of its processes run Rollcall's library
-  // All ranks wait at one line of a library that asks again and again: counts of calls can tell.
+  // All ranks wait at one line of a library that asks again and again: counts of calls can show it.
   bool needs_counts = false;
   std::vector<std::string> unseen;  // for people, of this job
   std::vector<LogOfRanks> logs;     // into which its ranks write; those of culprits first

@@ -39,7 +39,7 @@ class LookDesk {
   static constexpr size_t kMostOfTenants = 3;
   static constexpr size_t kMostOfCaller = 2;
   static constexpr size_t kSamples = 3;
-  // For stacks of one host, and of all; more are left out, and said to be.
+  // For stacks of one host, and of all; more are left out, which is reported.
   static constexpr size_t kMostBytesOfHost = size_t{16} << 20;
   static constexpr size_t kMostBytes = size_t{256} << 20;
 

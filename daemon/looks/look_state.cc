@@ -94,7 +94,7 @@ class Builder {
     }
   }
 
-  // 0 if they do not say, or disagree.
+  // 0 if they do not report it, or disagree.
   int32_t WorldSize() const {
     int32_t world = -1;
     for (size_t i = 0; i < updates_.size(); ++i) {
@@ -171,7 +171,7 @@ class Builder {
     return sample.taken_ns() - looks_[member.look].ended_ns() + state_.now_ns;
   }
 
-  // So that the rules know since when it has used no CPU time.
+  // So that the rules have the time since when it has used no CPU time.
   void CountCpu(size_t member) {
     ProcessEvidence evidence = ToEvidence(updates_[member].evidence(), AgentTimes({}, 0), nullptr);
     for (const v1::StackSample& sample : At(group_.members[member]).samples()) {

@@ -27,7 +27,7 @@ std::vector<std::vector<LookedAt>> TellRunsApart(const std::vector<v1::HostLook>
 
 struct RunFacts {
   size_t ranks = 0;                   // that live
-  size_t world = 0;                   // as its processes say; 0 if they do not
+  size_t world = 0;                   // as its processes report; 0 if they do not
   std::map<size_t, uint64_t> newest;  // start of its newest process, by look
 };
 RunFacts FactsOf(const std::vector<v1::HostLook>& looks, const std::vector<LookedAt>& run);

@@ -41,7 +41,7 @@ struct ListedJob {
 
 class UnrecordedBook {
  public:
-  static constexpr size_t kMostOfAgent = 1024;  // as v1::UnrecordedProcesses says
+  static constexpr size_t kMostOfAgent = 1024;  // as in v1::UnrecordedProcesses
   static constexpr size_t kMostOfAll = size_t{1} << 18;
   static constexpr size_t kMostJobs = 1000;  // in an answer
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the jobs that share a communicator or a store with a job that hangs, and lets the one that
-// must tell the hang know it.
+// Finds the jobs that share a communicator or a store with a job that hangs, and notifies the one
+// that must report the hang.
 //
 // Thread-safe. Call it while no job's mutex is held: it takes those of other jobs, one at a time.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace rollcall {
 
-// Another job's incident tells why a job waits.
+// Another job's incident shows why a job waits.
 struct Referral {
   JobKey teller;
   std::string summary;  // what that incident is about, until it is open
@@ -47,7 +47,7 @@ class JobPairs {
   // How often the referral of the job has changed; of all jobs. Only grows until Forget().
   uint64_t Changes(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t Changes() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Removes what it knows of the job.
+  // Removes its data on the job.
   void Forget(const JobKey& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -182,8 +182,8 @@ bool JobRunner::AsksForPartners(const JobState& state, const std::vector<Verdict
   return !std::exchange(may_have_partners_, may_have) && may_have;
 }
 
-// What the states of all say, in the place of what the job's own state says. Returns who tells why
-// this job waits, if another one does.
+// The verdicts by the states of all, in place of those by the job's own state. Returns the job that
+// shows why this job waits, if another one does.
 std::optional<Referral> JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
                                                std::vector<Verdict>* verdicts) {
   OpenedNs opened_ns;

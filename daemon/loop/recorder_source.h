@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// What the sequence numbers of the recorders say.
+// What the sequence numbers of the recorders show.
 struct RecorderAnswer {
   std::vector<Verdict> verdicts;  // with the processes of the job; empty if they show no hang
   std::string note;               // one line: what was asked, or why it decides nothing, or empty

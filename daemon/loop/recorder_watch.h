@@ -16,7 +16,7 @@ class RecorderWatch {
   // `source`: outlives this object; nullptr if they cannot be asked.
   explicit RecorderWatch(RecorderSource* source) : source_(source) {}
 
-  // Completes the verdicts of a diagnosis. A call that is recorded and hangs says more than a
+  // Completes the verdicts of a diagnosis. A call that is recorded and hangs is more telling than a
   // recorder, and stays. A standstill is not confirmed while answers are awaited.
   void Complete(const JobState& job, int64_t now_ns, const Limits& limits,
                 std::vector<Verdict>* verdicts);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides to which attempt of its job a process belongs.
 //
-// A launcher that restarts a job often says so (ROLLCALL_ATTEMPT, TORCHELASTIC_RESTART_COUNT,
+// A launcher that restarts a job often shows it (ROLLCALL_ATTEMPT, TORCHELASTIC_RESTART_COUNT,
 // SLURM_RESTART_COUNT, JOBSET_RESTART_ATTEMPT); a person who starts a job again under its name does
 // not. So the processes themselves decide: a process that takes the rank of one that had ended
 // before belongs to a new attempt, and so does one that takes the rank of a living one, because two
@@ -38,7 +38,7 @@ struct ProcessStart {
   int32_t world_size = -1;  // likewise
   bool uses_nccl = false;   // false: a helper that inherited the rank, or not yet
   int64_t started_ns = 0;   // on the daemon's clock
-  int32_t attempt = -1;     // as the launcher counts; -1 if it does not say
+  int32_t attempt = -1;     // as the launcher counts; -1 if it does not report it
   std::string restarts;     // all counters of restarts, "TORCHELASTIC_RESTART_COUNT=1", or empty
   std::string launch;       // equal for all processes of one start; empty if unknown
   // The job goes on while the process starts again, and takes it back. It belongs to the attempt as
@@ -91,7 +91,7 @@ class Attempts {
 
   // An attempt that an earlier daemon recorded. Call it before the first Place(), oldest first.
   void Restore(int32_t attempt, const AttemptFacts& facts);
-  // Whether Place() knows the process: it was placed before, or restored.
+  // Whether Place() has seen the process: it was placed before, or restored.
   bool IsPlaced(const ProcessKey& process) const { return placed_.count(process) != 0; }
   // The facts of the attempt, without members.
   AttemptFacts FactsOf(int32_t attempt) const;

@@ -12,7 +12,7 @@
 
 namespace rollcall {
 
-// Whether a thread beside the main one waits for a key of a store. It may wait for good, and says
+// Whether a thread beside the main one waits for a key of a store. It may wait for good, and shows
 // nothing of the program.
 bool WaitsBeside(const Process& process, const BlockedCall& blocked);
 

@@ -234,7 +234,7 @@ int32_t JobModel::AddAgent(const std::string& id, const std::string& host) {
 }
 
 // Each restart of an agent is a new agent, and a job may live through many. -1 if there is none.
-// Only an agent of the same host may follow: others know the hosts of a job by the number of its
+// Only an agent of the same host may follow: others count the hosts of a job by the number of its
 // agents.
 int32_t JobModel::FindLeftAgent(const std::string& host) const {
   const auto idle = idle_agents_.find(host);

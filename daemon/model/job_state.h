@@ -121,7 +121,7 @@ struct ProcessIdentity {
   std::string host;
   // What has switched its stacks off: "ROLLCALL_STACKS=off", or empty.
   std::string stacks_off;
-  int64_t uid = -1;  // its owner, as the kernel told the agent; -1 if unknown
+  int64_t uid = -1;  // its owner, as the kernel reports it to the agent; -1 if unknown
 #define PROCESS_TEXT(name) std::string name;
 #define PROCESS_PLACE(name) std::string name;
 #define PROCESS_DETAIL(name) std::string name;
@@ -133,7 +133,7 @@ struct ProcessIdentity {
   bool has_segment = false;  // false: the library is loaded but NCCL was never called
 };
 
-// What JobModel knows of a process.
+// What JobModel keeps of a process.
 struct ProcessInJob {
   bool has_met = false;  // has been in a communicator, which the job may have dropped since
   // It is in a communicator in which a process holds several ranks (one for each device, say). Its
@@ -169,7 +169,7 @@ struct ProcessEvidence {
 #define PROCESS_COUNT(name) uint64_t name = 0;
 #include "proto/facts.def"
   // When the agent saw the end, and when it last saw the process alive before. It ended between the
-  // two. `ended_after_ns` is 0 if the agent never did, or does not say.
+  // two. `ended_after_ns` is 0 if the agent never did, or does not report it.
   int64_t ended_ns = 0, ended_after_ns = 0;
   int32_t exit_code = -1;   // -1 if unknown
   int32_t exit_signal = 0;  // 0 if there is none, or unknown

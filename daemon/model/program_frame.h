@@ -35,7 +35,7 @@ struct ProgramFrame {
   std::vector<CodeBlock> blocks;  // around the line, outermost first
 };
 
-// More frames say nothing to a person, and each costs memory for each process.
+// More frames do not help a person, and each costs memory for each process.
 inline constexpr size_t kMostProgramFrames = 24;
 inline constexpr size_t kMostCodeBlocks = 8;  // of a frame
 

@@ -135,7 +135,7 @@ StandKind KindOfEnd(const StackPlace& place, absl::string_view wait_channel) {
   return StandKind::kUnknown;
 }
 
-// PyTorch has the same functions for all of its backends. What they wait in tells the backend.
+// PyTorch has the same functions for all of its backends. What they wait in shows the backend.
 StandKind KindOfBackend(const Names& functions) {
   const auto has = [&functions](const auto& is_of_it) {
     return std::any_of(functions.begin(), functions.end(), is_of_it);

@@ -185,7 +185,7 @@ absl::Status FleetQueries::AboutJob(const JobSelector& job,
   if (Has(*local_, job)) return own;
   if (!away.ok()) return away;
   for (const DaemonRow& peer : WhoHas(job)) return there(peer);
-  if (job.attempt.has_value()) {  // a daemon that has other attempts says which
+  if (job.attempt.has_value()) {  // a daemon that has other attempts lists them
     JobSelector any = job;
     any.attempt.reset();
     if (Has(*local_, any)) return own;
@@ -293,7 +293,7 @@ absl::Status FleetQueries::StreamStacks(
 }
 
 // A running job changes with every tick of its agents, so asking its owner for a version would
-// nearly always say that it has changed. Instead, what others have changes once a second: that is
+// nearly always show that it has changed. Instead, what others have changes once a second: that is
 // how often a viewer's answers are made anew, while there are viewers.
 uint64_t FleetQueries::Version(const std::string& job) const {
   const uint64_t own = local_->Version(job);

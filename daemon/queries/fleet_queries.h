@@ -6,7 +6,7 @@
 // one has not the job, or is not known, to this daemon, and then to all others. The history is in
 // the database; only the newest state of an incident that is open comes from its owner.
 //
-// Thread-safe. A call may wait for other daemons, for as long as PeerOptions says.
+// Thread-safe. A call may wait for other daemons, for as long as PeerOptions permits.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at jobs that are not recorded: an agent may tell several daemons of them, so each host is
+// Looks at jobs that are not recorded: an agent may report them to several daemons, so each host is
 // asked through one.
 #include <algorithm>
 #include <memory>

@@ -180,7 +180,8 @@ void Queries::AddIncidents(const JobKey& key, v1::JobStatus* status) const {
   status->set_summary(brief.live->summary);
 }
 
-// Who tells why the job waits. The job that tells it has a newer word for it than the last look.
+// The job that shows why the job waits. The job that reports it has a newer answer than the last
+// look.
 void Queries::AddReferral(const JobKey& key, v1::JobStatus* status) const {
   if (parts_.pairs == nullptr) return;
   const std::optional<Referral> referral = parts_.pairs->ReferralOf(key);

@@ -166,7 +166,7 @@ class QueryService::Impl : public v1::Query::StreamedService {
     return Reply<Response>((call->queries.get()->*question)(request), stream);
   }
 
-  // For a call that changes something. The audit tells of it, also if it fails.
+  // For a call that changes something. The audit records it, also if it fails.
   template <typename Request, typename Response>
   grpc::Status Act(std::string_view method, const grpc::ServerContext& context,
                    UnaryStream<Request, Response>* stream,

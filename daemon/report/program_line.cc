@@ -65,7 +65,7 @@ bool StartsTheProgram(absl::string_view function) {
          absl::StartsWith(function, "__libc_");
 }
 
-// Code around a function that says nothing about it: decorators, hooks, dispatch.
+// Code around a function that shows nothing about it: decorators, hooks, dispatch.
 bool IsDull(absl::string_view function) {
   const size_t local = function.rfind("<locals>.");
   const bool is_method = local == absl::string_view::npos && absl::StrContains(function, '.');
@@ -224,7 +224,7 @@ int FindProgramFrame(const v1::ThreadStack& thread) {
         (folder.empty() || !absl::StartsWith(frame.module(), folder))) {
       return i;
     }
-    // Libraries lie anywhere, and seldom have lines. A line of the program says more.
+    // Libraries lie anywhere, and seldom have lines. A line of the program shows more.
     int* const first = frame.python() ? &of_text : &of_module;
     if (*first < 0) *first = i;
   }

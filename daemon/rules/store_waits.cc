@@ -66,7 +66,7 @@ class OpenCalls {
     for (const StuckCall* call : calls) since_ns_ = std::min(since_ns_, call->since_ns);
   }
 
-  // Since when a rank of the job waits in a call. What a process did before says nothing.
+  // Since when a rank of the job waits in a call. What a process did before shows nothing.
   int64_t since_ns() const { return since_ns_; }
 
   // For the questions below. Most jobs have no rank in the store, and need none.

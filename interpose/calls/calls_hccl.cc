@@ -57,7 +57,7 @@ NewComm FromClusterFile(uint32_t rank, const void* config) {
   return what;
 }
 
-// Only the members of a part of `parent` know of it: they name its ranks, and it has a number.
+// Only the members of a part of `parent` see it: they name its ranks, and it has a number.
 bool FromRanks(void* const* parent, uint32_t ranks, const uint32_t* ids, uint64_t number,
                uint32_t rank, NewComm* what) {
   const LocalComm* known = parent == nullptr || ids == nullptr ? nullptr : FindComm(*parent);

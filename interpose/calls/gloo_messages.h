@@ -2,7 +2,7 @@
 // The open sends and receives of gloo's groups. They show how many of a group's messages are done:
 // `p2p_returned` counts the messages before the first one that is not done.
 //
-// A message counts as done but while the program waits for it. gloo's own functions would tell when
+// A message counts as done but while the program waits for it. gloo's own functions would show when
 // the data has moved, but a process may hold several copies of gloo, of different versions, so the
 // library exports no name of gloo.
 //

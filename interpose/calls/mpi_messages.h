@@ -110,7 +110,7 @@ class WatchedMessages {
   // Shows that the thread waits for those that are not done, on as many communicators as `most`.
   // Fills these in, and returns how many.
   int Await(LocalComm** comms, int most);
-  // The receives, and a send that is alone: a test of several tells nothing about its sends.
+  // The receives, and a send that is alone: a test of several shows nothing about its sends.
   // `*comm`: that of the first one.
   int List(IssuedMessage* listed, int most, LocalComm** comm) const;
   // After the call.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records the events by which NCCL reports its transfers over the network to the profiler plugin
-// (profiler_plugin.h), from version 5 of the plugin's interface on:
-// docs/decisions/network_states.md says why not earlier.
+// (profiler_plugin.h), from version 5 of the plugin's interface on: see
+// docs/decisions/network_states.md.
 //
 // An event's handle is an address within the entry of its transfer in the segment, so that no event
 // needs a look-up. NCCL never follows a handle.
@@ -13,8 +13,8 @@
 namespace rollcall {
 
 // The events that ProxyStep events come with, and their parents. If another plugin requests one of
-// them, its handles have the place of ours, and the library records no transfers: it could not tell
-// those of sends from those of collectives.
+// them, its handles have the place of ours, and the library records no transfers: it could not
+// distinguish those of sends from those of collectives.
 inline constexpr uint64_t kNetworkEvents =
     profiler::kP2p | profiler::kProxyOp | profiler::kProxyStep | profiler::kNetPlugin;
 inline constexpr uint64_t kRequestedNetworkEvents = profiler::kProxyOp | profiler::kProxyStep;

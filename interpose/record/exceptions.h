@@ -4,8 +4,8 @@
 // PyTorch's functions throw, and so may an error handler that the program has given to MPI. The
 // exception passes through the wrapper to the program. The library has no code of the C++ runtime,
 // so no destructor of ours runs then. Instead a wrapper's frame has a personality routine of ours:
-// the unwinder calls it while it removes the frame, it ends what the thread has open, and tells the
-// unwinder to go on. The exception is not touched.
+// the unwinder calls it while it removes the frame, it ends what the thread has open, and makes the
+// unwinder go on. The exception is not touched.
 //
 // A function that calls the real function while a call is open contains
 // ROLLCALL_ENDS_BY_EXCEPTION(), is not inlined into another one, and calls nothing else that
@@ -78,7 +78,7 @@ class MayThrow {
     if (IsOpen()) open_call = OuterOf(open_call);
   }
   // False if another call has taken the room. So it is in the child of a fork from inside the call,
-  // and in a signal handler on a stack of its own, whose calls cannot tell that this one goes on.
+  // and in a signal handler on a stack of its own, whose calls do not show that this one goes on.
   bool IsOpen() const {
     EndCallsBelow(this);
     return open_call != nullptr && open_call->frame == this;

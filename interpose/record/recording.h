@@ -13,8 +13,8 @@ namespace rollcall {
 // Makes the segment, unless it exists or an earlier attempt failed. True if recording is on.
 bool StartRecording();
 
-// Stops recording, and says why. Also for the handler of a fault in the segment. Threads inside a
-// call go on writing, to memory without a reader.
+// Stops recording, and reports why. Also for the handler of a fault in the segment. Threads inside
+// a call go on writing, to memory without a reader.
 void StopRecording(const char* why);
 
 }  // namespace rollcall

@@ -98,7 +98,7 @@ socklen_t SocketName(const char* name, sockaddr_un* address, long* directory) {
   return static_cast<socklen_t>(out - reinterpret_cast<char*>(address));
 }
 
-// Sends `fd` with one byte that says what it is. False if no process receives it.
+// Sends `fd` with one byte that shows its kind. False if no process receives it.
 bool SendDescriptor(int fd, char what, const char* socket_name) {
   sockaddr_un address;
   long directory;

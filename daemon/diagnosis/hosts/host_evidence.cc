@@ -92,7 +92,7 @@ std::string OthersInWords(const std::set<std::string>& like, size_t looked) {
                      : absl::StrCat("; the other ", looked - 1, " hosts show nothing like it");
 }
 
-// A port that is down has lost its link: the message about it says more.
+// A port that is down has lost its link: the message about it is more telling.
 bool IsSaidAlready(const Verdict& v, const HostSign& sign) {
   return std::any_of(v.host_evidence.begin(), v.host_evidence.end(), [&](const auto& said) {
     return !sign.fact->subject.empty() && said.host == *sign.host &&

@@ -207,7 +207,7 @@ class Finder {
     return true;
   }
 
-  // The processes that use a GPU, as NVML says.
+  // The processes that use a GPU, as NVML reports.
   struct GpuUse {
     std::set<int32_t> pids, all_pids;  // of this GPU, and of all GPUs of the host
     std::string uuid;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the facts about a host may say to those who watch one job: the kernel's log names processes
+// What the facts about a host may show to those who watch one job: the kernel's log names processes
 // of all users. Pure.
 #pragma once
 

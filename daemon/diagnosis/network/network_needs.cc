@@ -93,7 +93,7 @@ class Kernel {
 struct OtherEnd {
   int point = -1;
   const NetworkState* state = nullptr;  // nullptr if there is no transfer
-  bool is_known = false;  // false: the sample that should tell is missing or not whole
+  bool is_known = false;  // false: the sample that should show it is missing or not whole
 };
 
 OtherEnd FindOther(const NetworkPoints& points, const NetworkPoint& of) {

@@ -16,7 +16,7 @@ struct NetworkWitness {
 };
 
 // `walk` counts in the communicator. A dead link of a host at one of the ends is not proof: NCCL
-// does not say which NIC it uses, and the link may be one that the job does not use.
+// does not report which NIC it uses, and the link may be one that the job does not use.
 NetworkWitness SecondWitness(const JobState& job, const Verdict& verdict, const NetworkWalk& walk);
 
 // Whether the rank's GPU has not started the call, while those of others have, by their markers.

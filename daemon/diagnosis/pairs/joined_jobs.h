@@ -18,7 +18,7 @@ namespace rollcall {
 // Joins no more processes than this: the states are copied for each diagnosis of a hang.
 inline constexpr size_t kMostJoinedProcesses = 20'000;
 
-// The communicators of the job that have ranks of which the job knows nothing.
+// The communicators of the job that have ranks unknown to the job.
 std::vector<uint64_t> OpenCommunicators(const JobState& job);
 
 // Whether a rank of the job waits for a key of a store.

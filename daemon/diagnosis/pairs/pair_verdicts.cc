@@ -37,7 +37,7 @@ Parts PartsOfWaiting(const JoinedJobs& joined, const Verdict& verdict) {
   return parts;
 }
 
-// Of jobs that may tell it as well, the first by name: all of them come to the same one.
+// Of jobs that may report it as well, the first by name: all of them come to the same one.
 std::optional<size_t> FirstByName(const JoinedJobs& joined, const Parts& parts) {
   std::optional<size_t> first;
   for (const size_t part : parts) {
@@ -61,7 +61,7 @@ Parts WithOldestIncident(const JoinedJobs& joined, const Parts& culprits, const 
   return oldest;
 }
 
-// The number of the job that tells the verdict.
+// The number of the job that reports the verdict.
 size_t TellerOf(const JoinedJobs& joined, const Verdict& verdict, const OpenedNs& opened_ns) {
   const Parts culprits = PartsOfCulprits(joined, verdict);
   const Parts waiting = PartsOfWaiting(joined, verdict);

@@ -54,7 +54,7 @@ void AddCulprits(const StandScene& scene, const StandBlame& blame, Verdict* verd
   if (blame.shape == StandShape::kEnded) AddEnded(scene, verdict);
 }
 
-// Of ranks that all wait in one place, the one whose wait says most.
+// Of ranks that all wait in one place, the one with the most telling wait.
 size_t FindRepresentative(const StandScene& scene) {
   for (const bool is_for_others : {true, false}) {
     for (size_t i = 0; i < scene.Count(); ++i) {

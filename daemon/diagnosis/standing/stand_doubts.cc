@@ -156,7 +156,7 @@ bool MayWaitOutOfSight(const StandScene& scene) {
     if (rank.in.kind == StandKind::kPerson || (UsesItsGpu(rank) && !scene.is_look())) return true;
     if (rank.is_idle || MayServe(scene, i) || WaitsForOneOutOfSight(rank)) return true;
   }
-  // Who asks is told that it cannot be known.
+  // The answer is then that it is unknown.
   return IsAnyEndIdle(scene) || (MayBeDriven(scene) && !scene.is_look());
 }
 

@@ -17,7 +17,7 @@ using Place = std::pair<std::string, int32_t>;  // host, pid
 
 bool Sends(const StandFunction& in) { return absl::StrContains(in.name, "send"); }
 
-// Where the main thread waits for another one, that one's wait says more.
+// Where the main thread waits for another one, that one's wait is more telling.
 StandFunction WaitOf(const std::vector<StandPlace>& places) {
   const StandFunction& main = places.front().in;
   if (main.kind != StandKind::kThread && main.kind != StandKind::kFuture) return main;

@@ -72,7 +72,7 @@ std::optional<StandingRanks> FindStandingRanks(const JobState& job, int64_t now_
   for (const auto& [rank, index] : ranks) {
     const Process& process = job.processes[static_cast<size_t>(index)];
     if (HasEnded(process)) {
-      // Its end may be what the others waited for, as the release of a lock is. A look only knows
+      // Its end may be what the others waited for, as the release of a lock is. A look only shows
       // that it has ended.
       if (!limits.is_look) found.since_ns = std::max(found.since_ns, process.ended_ns);
       found.ended.push_back(index);

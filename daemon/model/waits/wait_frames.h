@@ -27,7 +27,7 @@ enum Kind : Kinds {
   // empty means any.
   kChildOfLibrary = 1 << 7,
   kChildOfCode = 1 << 8,       // the whole name of a function of C, without _ and libc_ before it
-  kChild = 1 << 9,             // a part of the name, as are all kinds below that say nothing else
+  kChild = 1 << 9,             // a part of the name, as are all kinds below without another note
   kPool = 1 << 10,             // of processes
   kThreadOfLibrary = 1 << 11,  // the last word of a function of a library of Python
   kThreadOfCode = 1 << 12,

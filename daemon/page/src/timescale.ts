@@ -106,7 +106,7 @@ export function ticks(
 
 // The reader's time zone, or UTC.
 export type Zone = "local" | "utc";
-// How the timeline says times: as an age, or as times of the day.
+// How the timeline shows times: as an age, or as times of the day.
 export type Clock = "ago" | Zone;
 
 export function zoneName(clock: Zone): string {

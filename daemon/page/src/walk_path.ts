@@ -43,7 +43,7 @@ declare const NETWORK_FAULTS: Record<string, { line: string; short: string }>; /
 const withPeer = (words: string, walk: NetworkWalk) =>
   words.replace("$p", walk.peer < 0 ? "its peer" : `rank ${walk.peer}`);
 
-// What is wrong at the culprit, to follow "rank 3: ". A fault that this page does not know is its word.
+// What is wrong at the culprit, to follow "rank 3: ". A fault unknown to this page is its word.
 export function faultInWords(walk: NetworkWalk): string {
   return withPeer(NETWORK_FAULTS[walk.fault]?.line ?? walk.fault, walk);
 }
