@@ -22,7 +22,7 @@ namespace rollcall {
 UniqueFd OpenRegularAt(int folder, const std::string& name, int flags,
                        struct stat* status = nullptr);
 
-// The same for a path.
+// Opens a path in the same way.
 UniqueFd OpenRegular(const std::string& path, int flags, struct stat* status = nullptr);
 
 // The same for a file that is open with O_PATH.

@@ -15,9 +15,9 @@ inline constexpr size_t kNoLimit = SIZE_MAX;
 // file is too large. nullopt after an error: see errno.
 std::optional<std::string> ReadUpTo(int fd, size_t most);
 
-// The same for the file at `path`. Follows links and waits for the writer of a pipe, so it is for
-// files that this process's user named or that no other user can replace. For others, open the file
-// with O_NOFOLLOW and O_NONBLOCK, look what it is, and call ReadUpTo().
+// Reads the file at `path` in the same way. Follows links and waits for the writer of a pipe, so it
+// is for files that this process's user named or that no other user can replace. For others, open
+// the file with O_NOFOLLOW and O_NONBLOCK, look what it is, and call ReadUpTo().
 std::optional<std::string> ReadFile(const std::string& path, size_t most = kNoLimit);
 
 // The target of a symbolic link as it stands there; empty if it cannot be read, or is not a link.

@@ -45,7 +45,7 @@ namespace {
 
 constexpr int64_t kShortestApartNs = 2 * kSecond;
 constexpr int64_t kMillisecond = 1'000'000;
-// For finding the processes and taking their stacks.
+// The time to find the processes and take their stacks.
 constexpr int64_t kBesidesNs = 37 * kSecond / 10;
 
 struct Flags {
@@ -212,7 +212,7 @@ bool IsPlainWord(const std::string& word) {
   });
 }
 
-// The same flags for another host, with the name of the job instead of processes.
+// Returns the same flags for another host, with the name of the job instead of processes.
 std::vector<std::string> ArgumentsThere(const Flags& flags, int64_t apart_ns) {
   std::vector<std::string> arguments = {
       "diagnose", absl::StrCat("--samples-apart=", apart_ns / kMillisecond, "ms")};

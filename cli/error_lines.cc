@@ -89,7 +89,7 @@ std::string TimeInLine(absl::string_view line) {
   return "";
 }
 
-// Without what launchers put before a line: "[rank3]: ".
+// Removes what launchers put before a line: "[rank3]: ".
 absl::string_view WithoutPrefix(absl::string_view line) {
   while (absl::StartsWith(line, "[rank") || absl::StartsWith(line, "[1,")) {
     const size_t end = line.find(':');

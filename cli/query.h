@@ -30,8 +30,8 @@ class DaemonQuery {
   // As Ask(), for a call that changes something: once it may have reached the daemon, it is not
   // repeated.
   bool AskToChange(const char* command, const Call& call);
-  // As Ask(), and asks again while the daemon reports that it still works on the answer (ABORTED),
-  // for two minutes at most.
+  // Does what Ask() does, and asks again while the daemon reports that it still works on the answer
+  // (ABORTED), for two minutes at most.
   bool AskPatiently(const char* command, const Call& call);
   // The exit code of a command whose Ask() has returned false: kExitBadUsage if the daemon, or this
   // program, calls the words of the command line wrong.
@@ -40,7 +40,7 @@ class DaemonQuery {
   grpc::Status Try(const Call& call);
 
  private:
-  // With a new channel.
+  // Connects with a new channel.
   void Connect();
   grpc::Status TryOnce(const Call& call);
   grpc::Status TryWhileBusy(const Call& call, bool may_repeat = true);

@@ -62,7 +62,7 @@ class AgentHub : public AgentSink {
   void BeginTurns() ABSL_LOCKS_EXCLUDED(turns_mutex_);
   // Once a second.
   void UpdatePace(int64_t now_ns);
-  // At most once a second.
+  // Sends at most once a second.
   void TellHostHangs();
   // Ends all waits for agents' answers: the daemon stops.
   void Close();
@@ -84,7 +84,7 @@ class AgentHub : public AgentSink {
   HostHangsDesk host_hangs_;
   Mutex turns_mutex_;  // taken last
   FirstTicks turns_ ABSL_GUARDED_BY(turns_mutex_);
-  // Of the owner's thread, except the atomic ones.
+  // Only the owner's thread uses these, except the atomic ones.
   TickPace pace_;
   int64_t told_hangs_ns_ = 0;
   double cpu_seconds_ = 0;                               // when the pace was updated

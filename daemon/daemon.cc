@@ -19,7 +19,7 @@
 namespace rollcall {
 namespace {
 
-// For the diagnosis after the agents' last ticks.
+// Limits the diagnosis after the agents' last ticks.
 constexpr std::chrono::seconds kLastDiagnosisWithin{2};
 
 constexpr int64_t kPulseEveryNs = kSecond;

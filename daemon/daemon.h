@@ -150,7 +150,7 @@ class Daemon {
   void AddGpuDump(const JobKey& job, const std::string& incident, const v1::GpuDump& dump) {
     incidents_.AddGpuDump(job, incident, dump);
   }
-  // Of all daemons on the same database.
+  // Answers for all daemons on the same database.
   const QuerySource& queries() const { return *answers_.all; }
 
  private:
@@ -200,7 +200,7 @@ class Daemon {
   GrpcServer server_;
   std::unique_ptr<HttpServer> http_;
   StopSignal stop_;
-  // Of the thread below, except the atomic one.
+  // Only the thread below uses these, except the atomic one.
   OwnLateness lateness_;
   int64_t pulsed_ns_ = 0, callers_checked_ns_ = 0;
   std::atomic<int64_t> ran_ns_{SteadyNs()};  // when the thread did something last

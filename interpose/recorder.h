@@ -2,8 +2,8 @@
 // The state of recording: the mapped segment, the options, the table of communicators, and the
 // clock of the records.
 //
-// For the whole library. Recording() and Now() are for the hot path and for signal handlers: they
-// take no lock and make no system call (Now() makes one if the CPU has no usable counter).
+// The whole library uses this. Recording() and Now() are for the hot path and for signal handlers:
+// they take no lock and make no system call (Now() makes one if the CPU has no usable counter).
 // recording.h defines when recording starts and ends.
 #pragma once
 

@@ -74,7 +74,7 @@ enum LeftOut : uint32_t {
 
 enum class ExitMark : uint32_t { kNone = 0, kExited = 1 };
 
-// The same instant on three clocks.
+// Holds one instant on three clocks.
 struct ClockPair {
   Word ticks;
   Word monotonic_ns;

@@ -47,7 +47,7 @@ bool ReserveInSegment(size_t begin, size_t end);
 bool SegmentIsCutShort();
 
 // Whether `address` lies in the segment. Puts private memory in the segment's place then. False if
-// it does not, or there is no memory. For the handler of a fault there.
+// it does not, or there is no memory. The handler of a fault there calls this.
 bool CoverSegment(const void* address);
 
 // Replaces the mapping by private memory, so that threads that still write there do no harm. Erases

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state that the library keeps for each thread.
 //
-// For the hot path, on the thread itself: no thread reads the state of another. It lies in
+// The hot path uses this on the thread itself: no thread reads the state of another. It lies in
 // thread-local storage, so it stays small; group_lists.h has the large part.
 #pragma once
 
@@ -77,7 +77,7 @@ class InsideCall {
 // the C library gives the id: the program may have forbidden gettid() since.
 int32_t ThreadId();
 
-// For the thread that starts recording.
+// The thread that starts recording calls this.
 void LearnThreadIds();
 
 // Resets the calling thread's state, in a child of fork.

@@ -64,7 +64,7 @@ class HttpFront::Impl {
   Counts counts() const { return {connections_count_, dropped_}; }
 
  private:
-  // For the first thread, which owns the connections.
+  // The first thread, which owns the connections, runs this.
   void Serve();
   void Watch(const HttpConnection& connection);
   void HandleAll(const std::vector<HttpPoller::Ready>& all);
@@ -90,7 +90,7 @@ class HttpFront::Impl {
   void Warn(const HttpConnection& connection);
   void Enter(HttpPhase phase, HttpConnection* connection);
 
-  // For the other threads.
+  // The other threads use this.
   template <typename Thing>
   void Post(std::vector<Thing>* list, Thing thing);
 
@@ -173,8 +173,8 @@ void HttpFront::Impl::HandleAll(const std::vector<HttpPoller::Ready>& all) {
   }
 }
 
-// Those of networks with few of them come first: a client that floods the page delays only its own
-// network.
+// Connections of networks with few of them come first: a client that floods the page delays only
+// its own network.
 void HttpFront::Impl::OrderByCrowd(std::vector<HttpPoller::Ready>* handshakes) {
   std::map<std::string, size_t> crowds;
   std::map<uint64_t, std::string> networks;  // by connection

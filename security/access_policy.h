@@ -48,7 +48,7 @@ struct AccessOptions {
   std::function<int64_t()> now_s;  // Unix time
 };
 
-// With this process's user, LoopbackPeerUser() and the system's clock.
+// Returns options with this process's user, LoopbackPeerUser() and the system's clock.
 AccessOptions DefaultAccessOptions();
 
 class AccessPolicy : public Authenticator {

@@ -22,7 +22,7 @@ enum class Role : uint8_t {
 std::string_view RoleName(Role role);
 std::optional<Role> ParseRole(std::string_view name);
 
-// In `tenants` or `hosts` of an identity: all of them.
+// Stands for all `tenants` or `hosts` of an identity.
 inline constexpr char kAll[] = "*";
 
 // The result of a successful authentication.

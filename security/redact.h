@@ -43,7 +43,8 @@ class Redactor {
   const std::unique_ptr<Patterns> patterns_;
 };
 
-// For the flag --redact. Returns the error of Create() for this pattern, or "" if it takes it.
+// Checks a value of the flag --redact. Returns the error of Create() for this pattern, or "" if it
+// takes it.
 std::string CheckRedactPattern(const std::string& pattern);
 
 // Returns a redactor with the default patterns only.

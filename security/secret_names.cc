@@ -17,7 +17,7 @@ constexpr const char* kSecrets[] = {
     "auth", "authorization", "bearer", "cookie", "cookies", "creds",  "dsn",  "jwt",  "key",
     "keys", "login",         "otp",    "pass",   "pat",     "pin",    "psk",  "pw",   "pwd",
     "sas",  "session",       "sig",    "token",  "userpwd", "bindpw", "hmac", "salt", "signature"};
-// The same as a part of any word.
+// The same holds for these as a part of any word.
 constexpr const char* kParts[] = {"password", "passwd",    "passphrase", "secret",
                                   "apikey",   "accesskey", "authtoken",  "credential"};
 // Words that show that it is something about a secret.

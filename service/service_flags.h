@@ -40,7 +40,7 @@ absl::Status ApplySettings(const std::string& text, const std::string& file, CLI
 std::optional<int> ParseServiceFlags(int argc, const char* const* argv, CLI::App* app,
                                      const ServiceFlags& flags);
 
-// The same while the program runs: prints nothing.
+// Parses them again while the program runs, and prints nothing.
 absl::Status ParseServiceFlagsAgain(int argc, const char* const* argv, CLI::App* app,
                                     const ServiceFlags& flags);
 

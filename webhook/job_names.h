@@ -26,8 +26,8 @@ struct JobSource {
   const char* attempt_variable;  // the environment variable that passes it on
 };
 
-// In the order of their weight: where several made a pod, the first names the job. A TrainJob makes
-// a JobSet, which makes Jobs, and all have put their label on the pod.
+// Ordered by their weight: where several made a pod, the first names the job. A TrainJob makes a
+// JobSet, which makes Jobs, and all have put their label on the pod.
 const std::vector<JobSource>& JobSources();
 
 // Whether the text can go into a variable of each container, as the names of objects can: what a

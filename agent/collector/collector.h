@@ -35,7 +35,7 @@ class Collector {
   // CollectorOptions::takes asks for it; the tick names them. `now_ns` and all times in the tick
   // are on the steady clock (base/steady_clock.h); offline, on the wall clock.
   v1::Tick Collect(int64_t now_ns, bool whole);
-  // The same, into an empty tick.
+  // Does the same, into an empty tick.
   void Collect(int64_t now_ns, bool whole, v1::Tick* tick);
 
   // Sets the earliest start of any wait in the following ticks: see wait_floor.h.

@@ -15,7 +15,7 @@ namespace rollcall {
 
 // A host has at most some hundred processes that use NCCL. Each segment keeps a descriptor open.
 inline constexpr size_t kMostSegments = 4096;
-// Of what is read from all segments. The 512 records of a communicator take 80 KiB.
+// Limits what is read from all segments. The 512 records of a communicator take 80 KiB.
 inline constexpr size_t kMostSegmentBytes = size_t{1} << 30;
 // Of the records in one tick, which the agent makes in memory: each takes 130 bytes.
 inline constexpr size_t kMostRecordsOfTick = size_t{1} << 20;
@@ -42,8 +42,8 @@ struct CollectorOptions {
   // is empty if the process names none. When the number for a process changes, the tick is whole.
   // If empty, the ticks have all processes.
   std::function<uint64_t(const std::string& tenant, const std::string& job)> takes;
-  // Of processes that the collector follows at a time. It leaves out and counts the segments beyond
-  // these limits, and takes them when there is room.
+  // Limits the processes that the collector follows at a time. It leaves out and counts the
+  // segments beyond these limits, and takes them when there is room.
   size_t most_segments = kMostSegments;
   size_t most_segment_bytes = kMostSegmentBytes;
   // All users share it evenly; the newest records of each communicator are in the tick.

@@ -35,7 +35,7 @@ constexpr MarkVariable kMarkVariables[] = {
     {"named", "ROLLCALL_JOB"},
 };
 
-// By the beginning of a file's name. An NCCL plugin has the same beginning and is not NCCL.
+// Matches the beginning of a file's name. An NCCL plugin has the same beginning and is not NCCL.
 struct Library {
   absl::string_view file, name;
 };

@@ -42,7 +42,7 @@ struct SeenProcess {
   }
 };
 
-// Of one process in one tick. The process outlives it.
+// Reads one process in one tick. The process outlives it.
 class ProcessReads {
  public:
   static constexpr int64_t kTimeout = kSecond / 20;

@@ -33,7 +33,7 @@ class ReportedIdentity {
   bool IsLaunchDue(int64_t now_ns) const { return again_ns_ != 0 && now_ns >= again_ns_; }
 
   void TakeSegment(const SegmentSnapshot& snapshot, bool is_live);
-  // Of a process without a segment.
+  // Takes what a scan found of a process without a segment.
   void TakeScan(const DiscoveredProcess& found);
   // The kernel no longer reports the owner of a process that has ended. Its file does.
   void SetUserIfUnknown(uint32_t user);

@@ -33,7 +33,7 @@ class ServedSegments {
     const MutexLock lock(mutex_);
     segments_.erase(process);
   }
-  // Before ticks for another stream, which begin with a whole one.
+  // Call it before ticks for another stream, which begin with a whole one.
   void Clear() {
     const MutexLock lock(mutex_);
     segments_.clear();

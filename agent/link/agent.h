@@ -60,8 +60,8 @@ struct AgentOptions {
   bool stacks_on = true;     // false: the agent takes no stacks at all
   bool answers_quit = true;  // SIGQUIT of the processes; false: another agent of this process does
   HostFactsOptions host_facts;
-  // Of several agents in one process: what they share. nullptr if the agent is alone, and has one
-  // daemon for all jobs.
+  // Several agents in one process share this. nullptr if the agent is alone, and has one daemon for
+  // all jobs.
   std::shared_ptr<StackAllowance> stack_allowance;
   std::shared_ptr<StackNamer> stack_namer;
   std::shared_ptr<SampleEffects> sample_effects;

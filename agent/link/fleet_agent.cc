@@ -45,7 +45,7 @@ std::vector<std::string> ToVector(const google::protobuf::RepeatedPtrField<std::
 
 }  // namespace
 
-// Between one stream and what all streams know. A daemon of several permits a quick keepalive; one
+// Connects one stream to what all streams share. A daemon of several permits a quick keepalive; one
 // that is alone, or older, would end the stream for it. So the agent connects anew when it learns
 // better.
 class FleetAgent::Watcher : public StreamWatcher {

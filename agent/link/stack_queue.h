@@ -57,8 +57,8 @@ class StackQueue {
   size_t processes_ = 0;
 };
 
-// Those of a request: one more than the queue holds at most, so that it refuses the request. The
-// rest has no answer: a daemon could ask for millions.
+// Returns the processes of a request: one more than the queue holds at most, so that it refuses the
+// request. The rest has no answer: a daemon could ask for millions.
 std::vector<ProcessId> ProcessesIn(const google::protobuf::RepeatedPtrField<v1::ProcessRef>& refs);
 
 }  // namespace rollcall

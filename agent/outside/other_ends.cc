@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kMostDescriptors = 16384;  // of one process
 
-// Of "socket:[4711]"; 0 if the link is of another kind.
+// Returns 4711 of "socket:[4711]"; 0 if the link is of another kind.
 uint64_t SocketIn(absl::string_view link) {
   uint64_t inode = 0;
   const bool fits = absl::ConsumePrefix(&link, "socket:[") && absl::ConsumeSuffix(&link, "]");

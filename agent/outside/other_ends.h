@@ -57,9 +57,9 @@ struct Among {
   Starts starts = {};
 };
 
-// For each of these processes: those of its threads, in their order. The process itself is never at
-// the other end. A process for whose end a thread waits is one of the first, or of the same user.
-// `deadline_ns`: of the monotonic clock; what was not looked at by then is not known.
+// Returns for each of these processes the ends of its threads, in their order. The process itself
+// is never at the other end. A process for whose end a thread waits is one of the first, or of the
+// same user. `deadline_ns`: of the monotonic clock; what was not looked at by then is not known.
 std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
                                                  const std::vector<WaitingThreads>& waiting,
                                                  const Among& among, int64_t deadline_ns);

@@ -28,7 +28,7 @@ struct SystemCall {
 // The text of that file. nullopt if the thread runs, or is in no call. Pure.
 std::optional<SystemCall> ParseSystemCall(const std::string& text);
 
-// That of a thread.
+// Reads the call of a thread.
 std::optional<SystemCall> ReadSystemCall(const std::string& proc_root, pid_t pid, pid_t tid);
 
 inline constexpr size_t kMostWaitedDescriptors = 16;   // of one thread

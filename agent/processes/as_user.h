@@ -17,8 +17,8 @@ struct FileUser {
   gid_t gid = 0;
 };
 
-// With whose rights the process uses files. nullopt if unknown, or it has several users at once (it
-// was started setuid), so that none may act for another.
+// Returns the user with whose rights the process uses files. nullopt if unknown, or it has several
+// users at once (it was started setuid), so that none may act for another.
 std::optional<FileUser> ReadFileUser(const std::string& proc_root, pid_t pid);
 
 class AsUser {

@@ -146,8 +146,8 @@ std::string PodUidInGroups(absl::string_view groups) {
   return "";
 }
 
-// From the files that Docker and Podman mount into each container. A host has these folders too,
-// so only the mounts over /etc count.
+// Finds the container by the files that Docker and Podman mount into each container. A host has
+// these folders too, so only the mounts over /etc count.
 std::string ContainerInMounts(absl::string_view mounts) {
   for (const absl::string_view line : absl::StrSplit(mounts, '\n')) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits(' ', 5));

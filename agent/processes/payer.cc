@@ -113,7 +113,7 @@ uint64_t OtherPidNamespace(const UniqueFd& pid_namespace) {
   return inode == own ? 0 : inode;
 }
 
-// Of a process in this program's own user namespace, at once.
+// Answers at once for a process in this program's own user namespace.
 uint64_t ContainerInTime(const std::string& proc_root, pid_t pid, uint32_t user) {
   if (user != 0) return 0;
   const uint64_t container = ContainerByGroups(proc_root, pid);

@@ -17,10 +17,10 @@ namespace rollcall {
 // A user of the host; or, because all containers may run as root, root of one container.
 struct Payer {
   uint32_t user = UINT32_MAX;  // UINT32_MAX if unknown
-  // For root: a number of its container. Where the control groups name none: the inode of its pid
+  // For root, a number of its container. Where the control groups name none: the inode of its pid
   // namespace, if it is another one than this program's, or of the user namespace that root has
-  // made. It cannot be changed from inside a container: not by control groups below its own, nor
-  // by user namespaces. Else 0.
+  // made. It cannot be changed from inside a container: not by control groups below its own, nor by
+  // user namespaces. Else 0.
   uint64_t container = 0;
 
   bool operator<(const Payer& other) const {

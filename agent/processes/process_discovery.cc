@@ -54,8 +54,8 @@ bool IsOfBatchScript(const EnvironmentRank& rank, absl::string_view environ) {
 
 using ByPid = std::map<pid_t, DiscoveredProcess*>;
 
-// Between a launcher and its ranks. A user may have thousands of processes, each the child of the
-// one before.
+// Limits the processes between a launcher and its ranks. A user may have thousands of processes,
+// each the child of the one before.
 constexpr size_t kMostAncestors = 32;
 
 // Returns the nearest ancestors of `process` that are in `by_pid`, nearest first.

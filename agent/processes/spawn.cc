@@ -47,7 +47,7 @@ class SpawnSettings {
     Give(files.output, STDOUT_FILENO, O_WRONLY);
     Give(-1, STDERR_FILENO, O_WRONLY);
     if (files.extra >= 0) posix_spawn_file_actions_adddup2(&actions_, files.extra, kExtra);
-    // Also those that this process itself has inherited.
+    // Closes also those that this process itself has inherited.
     posix_spawn_file_actions_addclosefrom_np(&actions_, files.extra >= 0 ? kExtra + 1 : kExtra);
     posix_spawnattr_init(&attributes_);
     sigset_t none, all;

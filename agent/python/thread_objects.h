@@ -45,7 +45,7 @@ class PythonThreadObjects {
 
   const PythonLayout& layout_;
   PythonObjects* const objects_;
-  // By address of the keys, and name.
+  // Keyed by the address of the keys, and name.
   std::map<std::pair<uint64_t, std::string>, KeySlot> key_slots_;
 };
 

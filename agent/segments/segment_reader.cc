@@ -196,7 +196,7 @@ std::string FindInconsistency(const CommSnapshot& comm) {
 }
 
 void CopyCheckpoints(const CommEntry& entry, CommSnapshot* comm) {
-  // From the oldest to the newest.
+  // Goes from the oldest to the newest.
   const uint64_t newest = comm->entered / segment::kCheckpointInterval;
   for (uint64_t i = 1; i <= segment::kCheckpointCapacity; ++i) {
     const uint64_t slot = (newest + i) % segment::kCheckpointCapacity;

@@ -129,7 +129,7 @@ class SegmentReader {
   // message names), kDataLoss (truncated), kFailedPrecondition (incomplete: the process is creating
   // it, or ended before it was complete), kUnavailable (cannot be opened now).
   static absl::StatusOr<std::unique_ptr<SegmentReader>> Open(const std::string& path);
-  // The same for an open file. Messages call the file `path`.
+  // Reads an open file. Messages call the file `path`.
   static absl::StatusOr<std::unique_ptr<SegmentReader>> FromDescriptor(const std::string& path,
                                                                        UniqueFd fd);
   // Another reader of the same file, for another thread. Errors as for Open(), and kUnavailable.

@@ -51,13 +51,13 @@ class WastedTime {
 
 class StackNamer {
  public:
-  // As StackWorker.
+  // See StackWorker.
   explicit StackNamer(std::string proc_root, const std::string& programs = "",
                       const StackWorkLimits& limits = {});
 
   // The error of the stack reports what it cannot name.
   ProcessStack Name(RawSample sample, const TakeLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
-  // As PythonSymbols::Find().
+  // See PythonSymbols::Find().
   FoundSymbols FindSymbols(pid_t pid, const ProcMap& first, const std::vector<std::string>& names,
                            ProcessMemory* memory) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -31,7 +31,7 @@ class StackReader {
 
   ProcessStack TakeAndUnwind(StackTaker* taker, pid_t pid, const TakeLimits& limits);
 
-  // As ModuleFiles::LeaveOut().
+  // See ModuleFiles::LeaveOut().
   void LeaveOut(std::vector<uint64_t> devices, std::vector<FileId> files) {
     files_.LeaveOut(std::move(devices), std::move(files));
   }

@@ -114,7 +114,7 @@ std::string StackWorker::Start(const Payer& payer) {
   void* const memory =
       mmap(nullptr, sizeof(FileInUse), PROT_READ | PROT_WRITE, MAP_SHARED, shared.get(), 0);
   in_use_ = memory == MAP_FAILED ? nullptr : static_cast<FileInUse*>(memory);
-  // Of this process: the child closes its own ones first.
+  // Uses this process's descriptors, because the child closes its own ones first.
   const std::string path = absl::StrCat("/proc/", getpid(), "/fd/", program_fd_.get());
   const int failure = SpawnApart(path, {program_, kStackWorkProbe},
                                  {theirs.get(), theirs.get(), shared.get()}, &child_.pid);

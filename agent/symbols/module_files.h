@@ -72,7 +72,7 @@ class SampleModules {
 
   const RawSample& sample_;
   ModuleFiles* files_;
-  // By device, inode and path.
+  // Keyed by device, inode and path.
   std::map<std::tuple<uint64_t, uint64_t, std::string>, std::shared_ptr<ElfFile>> opened_;
 };
 

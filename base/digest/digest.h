@@ -23,7 +23,7 @@ bool EqualInConstantTime(absl::string_view a, absl::string_view b);
 std::string ToBase64Url(absl::string_view bytes);
 std::optional<std::string> FromBase64Url(absl::string_view text);
 
-// For secrets. nullopt if the system gives none.
+// Returns bytes for secrets; nullopt if the system gives none.
 std::optional<std::string> RandomBytes(size_t count);
 
 }  // namespace rollcall

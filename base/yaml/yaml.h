@@ -17,7 +17,7 @@
 
 namespace rollcall {
 
-// From 1; 0 if it belongs to no line.
+// Counts from 1; 0 if it belongs to no line.
 inline int LineOf(const YAML::Mark& mark) { return mark.is_null() ? 0 : mark.line + 1; }
 
 // What FailAt() throws.

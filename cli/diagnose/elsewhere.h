@@ -62,7 +62,8 @@ class Elsewhere {
   ElsewhereFlags flags_;
 };
 
-// For samples so far apart. An error, for people: --within is too short for these.
+// Returns the limits for samples so far apart. An error, for people: --within is too short for
+// these.
 absl::StatusOr<RemoteLimits> LimitsFor(const std::string& within, int64_t apart_ns);
 
 // Leaves out what belongs to other nodes than the look's, where one machine is several of them; and

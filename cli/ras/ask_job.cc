@@ -20,7 +20,7 @@ constexpr char kAskAllTheSame[] = ": --ras=always asks all the same";
 constexpr size_t kMostAddressBytes = 256;
 constexpr int64_t kToReadProcNs = 2'000'000'000;
 
-// Of its first process; empty if it cannot be read.
+// Returns the environ of its first process; empty if it cannot be read.
 std::string EnvironOf(const RasQuestion& question) {
   if (question.pids.empty()) return "";
   return ReadProcFile(ProcPath(question.proc_root, question.pids.front(), "environ"),

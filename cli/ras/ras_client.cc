@@ -109,7 +109,7 @@ absl::Status Send(int fd, absl::string_view line, int64_t deadline_ns) {
   return absl::OkStatus();
 }
 
-// At most `most` bytes. 0 means the end.
+// Receives at most `most` bytes. 0 means the end.
 absl::StatusOr<size_t> Receive(int fd, char* buffer, size_t most, int64_t deadline_ns) {
   for (;;) {
     const ssize_t count = recv(fd, buffer, most, 0);
@@ -159,7 +159,7 @@ absl::StatusOr<bool> Set(int fd, const std::string& line, int64_t deadline_ns) {
   return NotRas(*answer);
 }
 
-// Until RAS closes the connection.
+// Receives until RAS closes the connection.
 absl::StatusOr<RasText> ReceiveText(int fd, const RasLimits& limits, int64_t deadline_ns) {
   RasText answer;
   char buffer[16 << 10];

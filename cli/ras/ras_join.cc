@@ -20,7 +20,7 @@ namespace {
 constexpr char kRas[] = "NCCL's RAS";
 constexpr int kMostRasLines = 16;
 
-// For each rank that a finding names.
+// Calls the function for each rank that a finding names.
 template <typename Function>
 void ForEachRank(std::vector<RasFinding>* findings, Function function) {
   for (RasFinding& finding : *findings) {

@@ -63,7 +63,8 @@ struct RemoteWork {
   std::function<void(const std::string&)> tell;
 };
 
-// In the order of the targets. All looks end at one moment, each by the clock of its host.
+// Returns the looks in the order of the targets. All looks end at one moment, each by the clock of
+// its host.
 std::vector<v1::HostLook> LookAtHosts(const std::vector<RemoteTarget>& targets,
                                       const RemoteWork& work);
 

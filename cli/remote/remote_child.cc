@@ -230,7 +230,7 @@ std::string NotStarted(const Command& command, int error) {
   return absl::StrCat("cannot start ", command.front(), ": ", strerror(error));
 }
 
-// Of a command that has closed its stdout too early.
+// Returns why a command has closed its stdout too early.
 std::string WhyEnded(const Command& command, Child* child, Talk* talk, int64_t deadline_ns) {
   child->HasEndedWell(std::min(deadline_ns, MonotonicNs() + kToCleanUpNs));
   const std::string said = talk->LastError();

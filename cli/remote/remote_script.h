@@ -27,10 +27,10 @@ struct RemoteScript {
 // What the line writes to its stdout, each a line of its own.
 std::string NeedsProgramLine(absl::string_view token);
 
-// For `sh -c`.
+// Returns the argument of `sh -c`.
 std::string ScriptLine(const RemoteScript& script);
 
-// In single quotes, for any shell: sh, csh, fish.
+// Returns the text in single quotes, for any shell: sh, csh, fish.
 std::string ShellQuoted(absl::string_view text);
 
 }  // namespace rollcall

@@ -21,7 +21,7 @@ class IncidentReader {
   bool Read(const std::string& word, v1::Incident* incident);
   int exit_code() const { return exit_code_; }
 
-  // For more questions about the incidents.
+  // Answers more queries about the incidents.
   DaemonQuery& daemon();
 
  private:

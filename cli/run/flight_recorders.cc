@@ -150,7 +150,7 @@ bool FlightRecorders::GoesOn(Deadline until) const {
   return !is_stopping_ && std::chrono::steady_clock::now() < until;
 }
 
-// Those that have got the request.
+// Returns the ranks that have got the request.
 std::vector<FlightRecorders::Asked> FlightRecorders::AskEach(const std::vector<Rank>& ranks) {
   std::vector<Asked> all;
   const Deadline until = std::chrono::steady_clock::now() + kAskedWithin;

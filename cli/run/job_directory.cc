@@ -68,7 +68,7 @@ uint64_t ReadStartTime(pid_t pid) {
   return stat.ok() ? stat->start_time : 0;
 }
 
-// Also true if this cannot be found out.
+// Returns true also if this cannot be found out.
 bool SomebodyHoldsLock(int fd) { return QueryLock(fd) != HeldLock::kFree; }
 
 // Opens the file only if it is a regular file that this user owns.

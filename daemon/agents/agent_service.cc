@@ -186,7 +186,8 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   OpenStreams open_ ABSL_GUARDED_BY(mutex_);
   std::set<Stream*> all_ ABSL_GUARDED_BY(mutex_);  // that count as open
   std::atomic<uint64_t> last_stream_{0};
-  // By agent id, the newest stream last. An agent can reconnect before its old stream has ended.
+  // Keyed by agent id, with the newest stream last. An agent can reconnect before its old stream
+  // has ended.
   std::map<std::string, std::vector<Stream*>> streams_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -60,7 +60,7 @@ class AgentService {
                         const Access* access = nullptr, StreamLimits limits = {});
   ~AgentService();
 
-  // For registration with a server. This object must outlive the server.
+  // Register it with a server. This object must outlive the server.
   grpc::Service* service();
 
   // Queues a message for the agent with this id. Returns false if that agent is not connected.

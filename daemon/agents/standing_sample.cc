@@ -116,7 +116,7 @@ bool MaySpin(const Standing& standing) {
          kind == StandKind::kTorchOnDevice;
 }
 
-// Of one that waits in no library that spins.
+// Applies to a thread that waits in no library that spins.
 double MostCpusAsleep(const Standing& standing) {
   return HasTrait(standing.place.in.kind, stands::kPolls) ? kMostCpusOfAPoll : kMostCpus;
 }

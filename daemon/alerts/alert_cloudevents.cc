@@ -32,7 +32,7 @@ const google::protobuf::Timestamp* TimeOf(const AlertMessage& message) {
   return is_first ? &incident.confirmed_at() : nullptr;
 }
 
-// The same for all incidents of one daemon.
+// Returns one source for all incidents of one daemon.
 std::string SourceOf(const AlertValues& values) {
   const std::string link = ValueOf(values, "link");
   const size_t fragment = link.find('#');

@@ -48,7 +48,7 @@ std::string MessageId(const AlertMessage& message, int32_t sequence) {
   return absl::StrCat("<", digest.substr(0, 32), ".", sequence, "@rollcall.invalid>");
 }
 
-// The same for all mails of an incident: some programs look at it to find the thread.
+// Returns one subject for all mails of an incident: some programs look at it to find the thread.
 std::string Subject(const AlertValues& values, const AlertMessage& message) {
   const std::string attempt = ValueOf(values, "attempt");
   return OneLine(absl::StrCat("[rollcall] ", ValueOf(values, "job"),

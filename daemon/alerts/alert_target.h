@@ -58,7 +58,7 @@ absl::StatusOr<AlertTarget> ParseAlertTarget(const std::string& text);
 
 // Identifies a receiver across restarts without its secret.
 std::string ReceiverId(const AlertTarget& target);
-// For the log: "slack", or "slack, on-call" with the name of a file of routes.
+// Names the receiver in the log: "slack", or "slack, on-call" with the name of a file of routes.
 std::string ReceiverInWords(const AlertTarget& target);
 
 }  // namespace rollcall

@@ -35,7 +35,7 @@ std::string PageLink(const AlertOptions& options, const std::string& view,
   return absl::StrCat(options.page, slash ? "" : "/", "#/", view, "/", EscapeUrl(name));
 }
 
-// Of a row of hangs, the newest one.
+// Links to the newest one of a row of hangs.
 std::string Link(const AlertOptions& options, const v1::Incident& incident) {
   const std::string& newest = incident.repeat().newest();
   return PageLink(options, "incident", newest.empty() ? incident.id() : newest);

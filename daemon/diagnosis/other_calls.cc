@@ -12,7 +12,7 @@
 namespace rollcall {
 namespace {
 
-// By process: when it entered its newest call on another communicator; 0 if never.
+// For each process, when it entered its newest call on another communicator; 0 if never.
 using NewestCalls = std::unordered_map<int32_t, int64_t>;
 
 // False if a culprit's process is not known, or has ended.

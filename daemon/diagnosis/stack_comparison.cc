@@ -240,7 +240,8 @@ class Parting {
            (call_.habit == Habit::kAlike && own_condition_ == 0 && !HasConditionBelow());
   }
 
-  // In a function that the culprit has called from there and the others have not.
+  // Whether a condition stands in a function that the culprit has called from there and the others
+  // have not.
   bool HasConditionBelow() const {
     for (size_t i = at_ + 1; i < culprits_.size(); ++i) {
       if (FindConditionOfOne(culprits_[i], 0) != 0) return true;

@@ -42,7 +42,7 @@ class Fleet {
   using Load = std::function<absl::StatusOr<Continuation>(const JobId& job)>;
 
   explicit Fleet(FleetOptions options);
-  // With another store, and another source of what earlier owners knew.
+  // Makes a fleet with another store, and another source of what earlier owners knew.
   Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, Load load);
   ~Fleet();
 
@@ -97,7 +97,7 @@ class Fleet {
   StopSignal stop_;
   std::thread thread_;
 
-  // Of the thread.
+  // Only the thread uses these.
   const std::unique_ptr<FleetStore> store_;
   const Load load_;
   DueTimes due_;

@@ -37,8 +37,8 @@ namespace rollcall {
 
 struct OwnerRow {
   std::string daemon, address;  // name, and where it is
-  // Of the ownership. A later owner has a higher one; the same daemon keeps it when it starts
-  // again.
+  // The token of the ownership. A later owner has a higher one; the same daemon keeps it when it
+  // starts again.
   int64_t token = 0;
   bool is_mine = false;      // the asking daemon's, of this start
   int64_t lives_for_ns = 0;  // what is left of the owner's lease

@@ -77,7 +77,7 @@ class JobClaims : public JobOwnership {
   void Lose(const JobId& job);
   // It is the daemon's with this address.
   Reports Give(const JobId& job, const std::string& owner);
-  // For a job that this daemon has had.
+  // Call it for a job that this daemon has had.
   void AwaitWrites(const JobId& job, Written written);
   void Erase(const JobId& job);
   // Jobs of other daemons that no agent asks for.

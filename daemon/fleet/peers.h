@@ -73,7 +73,7 @@ class Peers {
 #define ACT(name, Request, Response, words) QUESTION(name, Request, Response, false)
 #include "daemon/access/questions.def"
 
-  // As QuerySource::StreamStacks().
+  // See QuerySource::StreamStacks().
   absl::Status TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& request,
                           const std::function<bool(const v1::ProcessStack&)>& on_stack);
   // As QuerySource::LookAtJob(): `goes_on` is asked several times a second. kCancelled: it refused.

@@ -35,14 +35,14 @@ class HistoryFile {
   // Begins to reach the database, if there is one. Before any other thread uses the file.
   void Connect();
 
-  // For the writing thread. `writing`: nullptr while the file is not open.
+  // Only the writing thread calls this. `writing`: nullptr while the file is not open.
   absl::Status Open();
   void Close();
   // Renames a damaged file: Open() begins a new one.
   void Replace();
   History* writing() const { return writing_.get(); }
 
-  // For the threads that read.
+  // The threads that read call this.
   bool IsOpen() const;
   absl::Status Run(Use use, const Query& query);
   // The incidents that the spool has in a newer state than this history, which a query got.
@@ -52,8 +52,8 @@ class HistoryFile {
 
   HistoryForwarder* forwarder() const {
     return forwarder_.get();
-  }                                             // nullptr if there is no
-                                                // database
+  }  // nullptr if there is no
+     // database
   std::shared_ptr<HistorySpool> spool() const;  // nullptr if no database, or the file is not open
 
  private:

@@ -48,7 +48,7 @@ class HistoryForwarder {
   HistoryForwarder(const HistoryForwarder&) = delete;
   HistoryForwarder& operator=(const HistoryForwarder&) = delete;
 
-  // For messages, without a password.
+  // Returns the name for messages, without a password.
   std::string name() const;
 
   // From now on brings the writes of this spool. `must_load`: call `loaded` as soon as the database

@@ -65,7 +65,7 @@ absl::StatusOr<Response> WithNote(absl::StatusOr<Response> answer, const std::st
 struct HistoryKeeper::Core {
   explicit Core(HistoryKeeperOptions given) : options(std::move(given)) {}
 
-  // For the threads that read.
+  // The threads that read call this.
   template <typename T>
   absl::StatusOr<T> Ask(HistoryFile::Use use, const Asked<T>& ask) {
     absl::StatusOr<T> answer = CannotRead();

@@ -106,7 +106,7 @@ class Question {
   const Times times_;
 };
 
-// Those whole weeks of the time, in order. The counts are not by job.
+// Returns the counted whole weeks of the time, in order. The counts are not by job.
 absl::StatusOr<std::vector<int64_t>> Question::CountedWeeks(SqlDatabase* db) const {
   std::vector<int64_t> weeks;
   if (!request_.job().empty()) return weeks;

@@ -20,7 +20,7 @@ double LostRankSeconds(const v1::Incident& incident, int64_t now_ns);
 void AddGrowth(const std::vector<v1::Incident>& open, const v1::CountIncidentsRequest& request,
                int64_t now_ns, v1::CountIncidentsResponse* response);
 
-// The same for groups of alike hangs.
+// Does the same for groups of alike hangs.
 void AddGrowth(const std::vector<v1::Incident>& open, const v1::ListIncidentsRequest& request,
                int64_t now_ns, v1::ListIncidentsResponse* response);
 

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of pg_type, which never change.
+// Types of pg_type, which never change.
 constexpr Oid kBytea = 17, kBigint = 20, kText = 25;
 
 struct FreeResult {
@@ -85,7 +85,8 @@ std::string ForPostgres(const std::string& text) {
   return valid;
 }
 
-// By the class of the error. The server refuses some values for good; all else may pass.
+// Returns the status for the class of the error. The server refuses some values for good; all else
+// may pass.
 absl::Status StatusOf(const char* state, std::string message) {
   const absl::string_view code = state == nullptr ? "" : state;
   for (const char* refused : {"21", "22", "23", "54"}) {

@@ -11,8 +11,8 @@ struct PostgresTimes {
   std::chrono::seconds connect{5};  // for each address of the server
   std::chrono::seconds answer{15};  // for a statement; the server itself gives up a second before
   std::chrono::seconds lock{3};     // for a lock that another session has
-  // In the middle of a transaction. A daemon that stands still there keeps rows of `owners` locked,
-  // and others wait for them: less than a lease.
+  // Limits a pause in the middle of a transaction. A daemon that stands still there keeps rows of
+  // `owners` locked, and others wait for them: less than a lease.
   std::chrono::seconds pause{4};
 };
 

@@ -67,7 +67,7 @@ class SqlHistory : public History {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Deletes the incidents that are too old, or too many.
   virtual absl::Status TrimIncidents(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // After a trim, outside of a transaction.
+  // Called after a trim, outside of a transaction.
   virtual absl::Status Vacuum() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Replaces the facts of a stored incident.
   virtual absl::Status ReplaceFacts(const IncidentRow& row)

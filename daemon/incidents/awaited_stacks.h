@@ -20,7 +20,7 @@ class Incident;
 class AwaitedStacks {
  public:
   void Add(const StackRequest& request, int64_t now_ns);
-  // Also for a reply without a stack.
+  // Call it also for a reply without a stack.
   void Remove(const StackResult& result);
   // Takes from the state when the agents that owe stacks were last heard.
   void Hear(const JobState& state);

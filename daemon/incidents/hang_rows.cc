@@ -25,7 +25,7 @@ void HangRows::Join(const JobIncidents& job, int64_t now_ns, IncidentRecord* rec
   }
 }
 
-// Of any attempt of the job. nullptr if it is no longer in memory.
+// Finds an incident of any attempt of the job. nullptr if it is no longer in memory.
 IncidentRecord* HangRows::FindToChange(const JobId& job, const std::string& incident) {
   for (JobIncidents* const attempt : table_->AttemptsOf(job)) {
     IncidentRecord* record = FindRecord(incident, attempt);

@@ -27,7 +27,7 @@ bool HostHangsDesk::HasAgents() const {
   return !agents_.empty();
 }
 
-// Of too many, those with broken hardware.
+// If there are too many, keeps those with broken hardware.
 v1::HostHangs HostHangsDesk::HangsFor(const Agent& agent, const HangsByHost& hangs) {
   v1::HostHangs wanted;
   const auto of_host = hangs.find(agent.name.host);

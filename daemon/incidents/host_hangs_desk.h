@@ -30,7 +30,7 @@ class HostHangsDesk {
 
   explicit HostHangsDesk(Send send) : send_(std::move(send)) {}
 
-  // For each stream of the agent. A new stream gets all by the next Update().
+  // Call it for each stream of the agent. A new stream gets all by the next Update().
   void Connected(const AgentName& agent) ABSL_LOCKS_EXCLUDED(mutex_);
   void Disconnected(const AgentName& agent) ABSL_LOCKS_EXCLUDED(mutex_);
 

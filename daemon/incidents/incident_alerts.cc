@@ -188,7 +188,7 @@ void IncidentAlerts::SendDueEnds(int64_t until_ns) {
   }
 }
 
-// Of hangs that last and that no person has acknowledged.
+// Sends reminders of hangs that last and that no person has acknowledged.
 void IncidentAlerts::SendReminders() {
   if (remind_every_ns_ == 0) return;
   const int64_t now_ns = timeline_->Now();

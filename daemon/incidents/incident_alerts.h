@@ -36,7 +36,7 @@ class IncidentAlerts {
   // A diagnosis has judged the job. The content of a message may have changed without an event:
   // lines come with stacks, and advice with what hosts show.
   void SayWhatIsNew(bool has_new_stacks, JobIncidents* job);
-  // For the first diagnosis that finds a restored incident again.
+  // Called by the first diagnosis that finds a restored incident again.
   void SendLacking(const std::vector<Verdict>& verdicts, JobIncidents* job);
   void Say(const IncidentRecord& record, AlertEvent event);
   // Sends all that has become due by itself.

@@ -64,7 +64,7 @@ class IncidentBook {
   void Publish() ABSL_LOCKS_EXCLUDED(store_.mutex);
 
   void SetQuota(const IncidentQuotaLimits& limits) ABSL_LOCKS_EXCLUDED(store_.mutex);
-  // Of incidents from now on.
+  // Applies to incidents from now on.
   void SetHostLabels(HostLabels labels) ABSL_LOCKS_EXCLUDED(store_.mutex);
 
   // From now on no report waits for stacks, because no more will come.

@@ -27,7 +27,7 @@ std::string MissingHostsInWords(const std::set<std::string>& hosts) {
                       named < hosts.size() ? ", among them " : ": ", absl::StrJoin(names, ", "));
 }
 
-// For a job whose hosts are unknown.
+// Words it for a job whose hosts are unknown.
 std::string UnreportedRanksInWords(const RankCount& ranks) {
   return absl::StrCat("the daemon was started after the job, and of ", ranks.all, " ranks ",
                       ranks.unreported, ranks.unreported == 1 ? " has" : " have",

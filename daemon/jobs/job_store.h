@@ -58,7 +58,7 @@ class JobStore {
   // Changes the job's model: what stacks, networks and hosts show. Does nothing if the job is
   // unknown.
   void Change(const JobKey& key, const std::function<void(JobModel*)>& change);
-  // As StoredJob::UpdateHeard().
+  // See StoredJob::UpdateHeard().
   void UpdateHeard(const JobKey& key, int64_t counts_from_ns);
   // The agents of these jobs shall tick faster than the others. Leaves out the jobs with the most
   // agents if together they have more than `most_agents`.
@@ -79,7 +79,7 @@ class JobStore {
   std::vector<Sharer> FindSharers(const JobKey& job, const std::vector<uint64_t>& communicators,
                                   bool by_launch) const;
 
-  // As StoredJob::Read(). Does nothing if the job is unknown.
+  // See StoredJob::Read(). Does nothing if the job is unknown.
   void Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const;
   // A copy: for small jobs. An empty state for a job that is not known.
   JobState Get(const JobKey& key) const;

@@ -52,7 +52,7 @@ class ProcessPlaces {
   // Before the first tick.
   void SetOwnership(const JobOwnership* ownership) { ownership_ = ownership; }
 
-  // As AttemptRecords.
+  // See AttemptRecords.
   void RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts) ABSL_LOCKS_EXCLUDED(mutex_);
   AttemptChanges TakeAttemptChanges(const AttemptsToSave& whole) ABSL_LOCKS_EXCLUDED(mutex_);
   std::set<JobKey> OfSameLaunch(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -50,7 +50,7 @@ class StoredJob {
   // `user`: who has begun it. `has_twin`: it began while another attempt of its name was alive.
   StoredJob(JobKey key, const std::string& user, bool has_twin, SharedByJobs* shared);
 
-  // For a part of the tick that is this job's.
+  // Applies the part of the tick that belongs to this job.
   void Apply(const v1::Tick& tick, const RoutedTick& routed, const RoutedTick::Part& part)
       ABSL_LOCKS_EXCLUDED(mutex_, agents_mutex_);
   void Change(const std::function<void(JobModel*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -86,7 +86,7 @@ class StoredJob {
   ShapeShare shapes_ ABSL_GUARDED_BY(mutex_);
   // When each agent made its newest tick for this job, by its own clock.
   std::vector<int64_t> made_ns_ ABSL_GUARDED_BY(mutex_);
-  // As in the model's state. Changed under both mutexes, so each of them suffices to read.
+  // Ordered as in the model's state. Changed under both mutexes, so each of them suffices to read.
   std::vector<AgentBook::AgentPtr> agents_;
   mutable Mutex agents_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
 };

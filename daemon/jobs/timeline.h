@@ -22,7 +22,7 @@ class Timeline {
   // Nanoseconds, comparable to Unix time. Thread-safe; never goes back.
   int64_t Now() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The same as Now(), with the steady clock's value as an argument.
+  // Does what Now() does, with the steady clock's value as an argument.
   int64_t At(int64_t steady_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Start of the time since the last suspension, or 0. Waits count from there, because an older

@@ -278,7 +278,7 @@ class JobJudge {
     Conclude(state_.now_ns, &result_);
   }
 
-  // Those of the culprits first.
+  // Adds those of the culprits first.
   void AddStacks(const std::set<int32_t>& culprits) {
     for (const bool of_culprits : {true, false}) {
       for (size_t i = 0; i < group_.members.size(); ++i) {

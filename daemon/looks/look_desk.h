@@ -35,7 +35,8 @@ class StackReply;
 class LookDesk {
  public:
   static constexpr size_t kMostAtOnce = 5;  // looks, of all callers
-  // Of callers who see the jobs of the same tenants, and of one caller. The others find a place.
+  // Limits for callers who see the jobs of the same tenants, and for one caller. The others find a
+  // place.
   static constexpr size_t kMostOfTenants = 3;
   static constexpr size_t kMostOfCaller = 2;
   static constexpr size_t kSamples = 3;

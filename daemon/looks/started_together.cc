@@ -53,7 +53,7 @@ std::vector<Part> PartsOfLauncher(const Looks& looks, Members members) {
   return parts;
 }
 
-// Those that make the best first run first. Starts are of the clock of one host.
+// Puts the parts that make the best first run first. Starts are of the clock of one host.
 std::vector<Part> PartsOf(const Looks& looks, const Members& members) {
   std::map<std::pair<size_t, std::string>, size_t> launchers;
   std::vector<Members> by_launcher;

@@ -25,7 +25,7 @@ constexpr size_t kMostTenants = 4096;
 
 std::string Name(const std::string& text) { return CutText(text, limits::kName); }
 
-// Without what a look does not need.
+// Leaves out what a look does not need.
 v1::ProcessLook ToLook(const v1::UnrecordedProcess& listed) {
   v1::ProcessLook look;
   v1::ProcessUpdate* update = look.mutable_process();

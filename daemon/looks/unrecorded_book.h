@@ -49,8 +49,8 @@ class UnrecordedBook {
   // The agent is gone, or begins anew.
   void Remove(const std::string& agent) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // By tenant and name. Of more than kMostJobs each user has the same share first. `now_ns`: on the
-  // wall clock; no time in the answer is later.
+  // Sorts by tenant and name. Of more than kMostJobs each user has the same share first. `now_ns`:
+  // on the wall clock; no time in the answer is later.
   std::vector<v1::UnrecordedJob> Jobs(const Tenants& tenants, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(grouping_, mutex_);
   // The ranks of a job. kNotFound names those that there are; kInvalidArgument: several tenants

@@ -93,7 +93,7 @@ bool Attempts::HasHadRank(const Attempt& attempt, int32_t rank) {
                      [rank](const auto& entry) { return entry.second.rank == rank; });
 }
 
-// For a process whose rank no process that uses NCCL has had.
+// Used for a process whose rank no process that uses NCCL has had.
 Attempts::Fit Attempts::FitsUnheldRank(const Attempt& attempt, const ProcessStart& start) {
   const int64_t slack_ns = attempt.last_end_host == start.process.host ? 0 : kClockSlackNs;
   const bool is_over = attempt.alive == 0 && attempt.last_end_ns != 0 &&

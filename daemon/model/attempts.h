@@ -44,7 +44,7 @@ struct ProcessStart {
   // The job goes on while the process starts again, and takes it back. It belongs to the attempt as
   // long as another rank of it lives.
   bool may_rejoin = false;
-  // By their ids, those that it joins. No other start has these ids.
+  // The ids of those that it joins. No other start has these ids.
   std::vector<uint64_t> communicators = {};
 };
 

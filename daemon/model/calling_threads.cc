@@ -83,7 +83,7 @@ std::vector<uint32_t> TidsInside(const Process& process, Predicate is_meant) {
   return tids;
 }
 
-// By the records of one thread: its first and its newest one.
+// The records of one thread: its first and its newest one.
 struct Span {
   RacingThread who;
   size_t first = 0;

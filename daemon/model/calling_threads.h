@@ -31,8 +31,8 @@ bool IsMainInside(const Process& process);
 // the agent's stacks. Empty for the main thread, or if unknown.
 std::vector<uint32_t> CallingTids(const Process& process);
 
-// The same for one rank of a communicator. Other ranks of its process have threads of their own;
-// kAnyRank: it holds only this one.
+// Returns the same for one rank of a communicator. Other ranks of its process have threads of their
+// own; kAnyRank: it holds only this one.
 inline constexpr int32_t kAnyRank = -1;
 std::vector<uint32_t> CallingTids(const Process& process, const Communicator& comm, int32_t rank);
 

@@ -17,7 +17,7 @@ constexpr size_t kMostSuspensions = 16;
 constexpr int64_t kQuietIntervalNs = 2'000'000'000;
 constexpr double kQuietCpus = 0.1;
 
-// Without the allocator's own bytes.
+// Excludes the allocator's own bytes.
 size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
 
 size_t CountStates(const std::vector<NetworkSample>& samples) {

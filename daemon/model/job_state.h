@@ -199,7 +199,7 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
 
   std::vector<std::string> sites;  // lines that make calls: "/x/train.py:57 in train_epoch"
 
-  // From the newest sample of its stacks.
+  // Taken from the newest sample of its stacks.
   Motion motion = Motion::kUnknown;
   std::string stack_words;  // the functions of all threads, separated by blanks
   StackPlace place;
@@ -213,7 +213,7 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   double receives = 0;
   int64_t outside_moved_ns = 0;
   int64_t stacks_ns = 0;  // when the agent took the sample; 0 if never
-  // By the samples of the watch on jobs that stand still; nullptr if there is no sample yet.
+  // Judged by the samples of the watch on jobs that stand still; nullptr if there is no sample yet.
   std::shared_ptr<const Standing> standing;
   // What its transfers over the network wait for, and when it was read; nullptr and 0 if never.
   std::shared_ptr<const std::vector<NetworkSample>> network;

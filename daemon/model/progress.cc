@@ -73,7 +73,7 @@ const BlockedCall* FindLoop(const Process& process, const Communicator& comm) {
   return nullptr;
 }
 
-// Between two tests. Only of the main thread is it known where it sleeps.
+// Whether it rests between two tests. Only of the main thread is it known where it sleeps.
 bool RestsAtInput(const Process& process, const BlockedCall& loop) {
   return static_cast<int32_t>(loop.thread) == process.pid && process.state == 'S' &&
          HasWait(process.wait_channel, waits::kInputInKernel);

@@ -59,8 +59,8 @@ Gone HowProcessEnded(const JobState& job, int32_t process);
 // process has made no call since.
 bool HasFailed(const JobState& job, const Member& member);
 
-// Like HowProcessEnded(). Also kLeft for a live rank that has left the communicator,
-// that is leaving it, or that an exception is ending.
+// Does what HowProcessEnded() does. Returns kLeft also for a live rank that has left the
+// communicator, that is leaving it, or that an exception is ending.
 Gone HowGone(const JobState& job, const Member& member);
 
 // When the rank died or left; 0 if that is not known.

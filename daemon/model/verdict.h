@@ -90,8 +90,8 @@ struct Culprit {
   std::string site;         // the line that made `call`, or its last call; empty if unknown
   int64_t step = -1;        // of its training loop; -1 if unknown
   std::string phase;
-  // Of another job, which shares a communicator or a store with the verdict's: which one, and the
-  // number of its rank there. nullopt means the verdict's own job.
+  // Set for another job that shares a communicator or a store with the verdict's: which one, and
+  // the number of its rank there. nullopt means the verdict's own job.
   std::optional<OtherJob> other_job;
   int32_t inner_pid = 0;  // this and the fields below as in ProcessIdentity
   int64_t uid = -1;

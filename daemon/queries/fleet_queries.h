@@ -64,7 +64,7 @@ class FleetQueries : public QuerySource {
   // For threads to end, beyond the time for their calls.
   static constexpr int64_t kSlackNs = 100'000'000;
 
-  // As `seen` sees, for `caller`.
+  // Makes queries that see what `seen` sees, for `caller`.
   FleetQueries(std::unique_ptr<QuerySource> seen, const FleetQueries& all, v1::PeerCaller caller);
 
   bool IsAgent() const;

@@ -242,7 +242,8 @@ absl::StatusOr<v1::StatusResponse> Queries::GetStatus(const v1::StatusRequest& r
   return StatusOf(SelectorIn(request), !request.without_communicators());
 }
 
-// Of the selected job, or of the newest attempt of every job if the selector names none.
+// Returns the status of the selected job, or of the newest attempt of every job if the selector
+// names none.
 v1::StatusResponse Queries::StatusOf(const JobSelector& selector, bool with_communicators) const {
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);

@@ -21,7 +21,7 @@
 
 namespace rollcall {
 
-// In one answer. An answer of this size takes a second to make and a browser some to show.
+// Limits one answer. An answer of this size takes a second to make and a browser some to show.
 inline constexpr size_t kMaxJobsListed = 1000;
 
 // How a person names a job.

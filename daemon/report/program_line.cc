@@ -86,7 +86,7 @@ bool IsDull(absl::string_view function) {
   return name == "__call__" || name == "__enter__" || name == "__exit__" || name == "<module>";
 }
 
-// Without what stands between brackets, those inside "operator()" and the like excepted.
+// Removes what stands between brackets, except inside "operator()" and the like.
 std::string WithoutBrackets(absl::string_view name) {
   std::string text;
   int depth = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kNamedSizes = 3;
 
-// By rank, those with a size other than that of the communicator.
+// Returns by rank the sizes other than that of the communicator.
 std::map<int32_t, int32_t> OtherSizes(const Communicator& comm) {
   std::map<int32_t, int32_t> sizes;
   for (const ClaimedSize& claim : comm.claims) sizes[claim.rank] = claim.size;

@@ -69,7 +69,7 @@ class OpenCalls {
   // Since when a rank of the job waits in a call. What a process did before shows nothing.
   int64_t since_ns() const { return since_ns_; }
 
-  // For the questions below. Most jobs have no rank in the store, and need none.
+  // Builds the index for the functions below. Most jobs have no rank in the store, and need none.
   void Index() {
     for (const StuckCall* call : calls_) {
       looked_at += call->waiters.size() + call->absents.size();

@@ -59,7 +59,7 @@ RaceSide LookAt(const JobState& job, const Member& member, uint64_t position) {
 // Rollcall does not see: one waits for the other.
 constexpr size_t kManyTurns = 16;
 
-// Without the turns of threads of which one waits for the other.
+// Leaves out the turns of threads of which one waits for the other.
 size_t CountTurns(const JobState& job, const RaceSide& side) {
   const LazyVector<CallRecord>& records = side.member->records;
   size_t turns = 0;

@@ -52,7 +52,7 @@ struct ApiRoute {
   // The parameters that the answer depends on, mostly fields of the request; others are ignored.
   std::vector<const char*> parameters;
   const char* content_type = kJsonType;
-  // In place of `answer`, where the request acts. It needs a POST and the role of an operator.
+  // Replaces `answer` if the request acts. It needs a POST and the role of an operator.
   const char* action = "";  // for the audit: "take stacks"
   absl::StatusOr<std::string> (*act)(const ApiRoute& route, QuerySource* queries,
                                      const QueryParameters& parameters,

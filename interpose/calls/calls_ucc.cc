@@ -55,7 +55,8 @@ struct UccOperation {
   bool has_root, reduces;
 };
 
-// By the bit in UccCollArgs::type. A fan in and a fan out have the names of what they resemble.
+// Indexed by the bit in UccCollArgs::type. A fan in and a fan out have the names of what they
+// resemble.
 constexpr UccOperation kOperations[] = {{Op::kAllGather, Alike::kTarget, false, false},
                                         {Op::kAllGather, Alike::kNone, false, false},
                                         {Op::kAllReduce, Alike::kTarget, false, true},

@@ -5,8 +5,8 @@
 // and the id of a communicator comes from the order of creations on its parent. It does not record
 // intercommunicators, nor communicators that other calls create than those in calls_mpi_comms.cc.
 //
-// For the wrappers of MPI's calls, on the thread that makes the call. Some functions call MPI, but
-// never a function that waits for other ranks.
+// The wrappers of MPI's calls use this, on the thread that makes the call. Some functions call MPI,
+// but never a function that waits for other ranks.
 #pragma once
 
 #include <string.h>

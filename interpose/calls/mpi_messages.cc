@@ -310,7 +310,7 @@ int WatchedMessages::List(IssuedMessage* listed, int most, LocalComm** comm) con
 
 namespace {
 
-// Of a receive for which MPI has chosen the message.
+// Ends a receive for which MPI has chosen the message.
 void EndRequest(const MessageRequest& slot, int index, const Statuses& statuses) {
   if (!slot.message.is_open_choice || !IsCurrent(slot.comm, slot.generation)) return;
   const void* status = FindStatus(statuses, index);

@@ -53,7 +53,7 @@ void ForgetMpiMessages(const LocalComm* comm);
 extern std::atomic<uint32_t> open_message_requests;
 inline bool AnyOpenMessage() { return open_message_requests.load(std::memory_order_relaxed) != 0; }
 
-// Of a call that a tool makes from inside its own wrapper, on another communicator than the
+// Notes a call that a tool makes from inside its own wrapper, on another communicator than the
 // program's call. It is not counted, so the counts there are no evidence.
 void NoteNested(const ThreadState& thread, MpiWord handle);
 
@@ -75,7 +75,7 @@ class MessageRecord {
   MessageRecord(const MessageRecord&) = delete;
   MessageRecord& operator=(const MessageRecord&) = delete;
 
-  // After the call. False if it has ended already, and nothing of it is to be recorded.
+  // Call it after the call. False if it has ended already, and nothing of it is to be recorded.
   bool IsOpen() const { return may_throw_.IsOpen(); }
 
  private:

@@ -11,7 +11,7 @@
 // A context of another size than the job (RANK, WORLD_SIZE and their like) may have a twin on other
 // ranks, and a team may have other members than its size shows. Such teams are not recorded.
 //
-// For the wrappers of UCC's calls. Nothing here locks, allocates or waits.
+// The wrappers of UCC's calls use this. Nothing here locks, allocates or waits.
 #pragma once
 
 #include "interpose/record/comm_table.h"

@@ -5,9 +5,9 @@
 // happens with each launch of the graph (graph_launches.h). The library finds captures, graphs and
 // executable graphs by their handles, without a lock.
 //
-// For wrappers, on the thread that makes the call. Memory comes from mmap, in captures and never in
-// launches. Nothing here waits, throws or changes errno. Two threads must not add calls to one
-// capture at once; anything else may happen concurrently.
+// Wrappers use this, on the thread that makes the call. Memory comes from mmap, in captures and
+// never in launches. Nothing here waits, throws or changes errno. Two threads must not add calls to
+// one capture at once; anything else may happen concurrently.
 #pragma once
 
 #include "interpose/local_comm.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ids of NCCL's communicators. Every rank computes the same id without communicating.
 //
-// For the wrappers of calls that create communicators, before the real call, on the thread that
-// makes it. Reads the environment and the caller's arguments. Never waits, allocates or changes
-// errno.
+// The wrappers use this for calls that create communicators, before the real call, on the thread
+// that makes it. Reads the environment and the caller's arguments. Never waits, allocates or
+// changes errno.
 #pragma once
 
 #include "interpose/child_ids.h"
@@ -15,7 +15,7 @@ namespace rollcall {
 // A communicator made from a unique id. `config` may be nullptr.
 NewComm FromUniqueId(const ncclUniqueId& id, int ranks, int rank, const ncclConfig_t* config);
 
-// The same for the unique id of any library, by its hash.
+// Makes the same from the hash of the unique id of any library.
 NewComm FromIdHash(uint64_t hash, int ranks, int rank);
 
 // A child of `parent_handle`; `kind` as in child_ids.h. Only the parent and the child's number

@@ -4,8 +4,8 @@
 // A captured call takes no position. A launch takes the positions of all calls that the graph holds
 // (captured_graphs.h), in the order of their capture, as if the program made the calls then.
 //
-// For wrappers, on the thread that captures or launches. A launch allocates nothing, and makes no
-// system calls except the driver's for markers. Nothing here waits, throws or changes errno.
+// Wrappers use this, on the thread that captures or launches. A launch allocates nothing, and makes
+// no system calls except the driver's for markers. Nothing here waits, throws or changes errno.
 #pragma once
 
 #include "interpose/record/call_record.h"

@@ -3,9 +3,9 @@
 // Until ncclCommGetAsyncError reports the end, the host still waits for the call, and the library
 // has not placed its second marker.
 //
-// For wrappers. Any thread may report the end of a late call. Only the thread that made the call
-// may place the marker: that thread owns the stream at that moment, and elsewhere the stream may be
-// in a capture or destroyed. Nothing here waits, locks or allocates.
+// Wrappers use this. Any thread may report the end of a late call. Only the thread that made the
+// call may place the marker: that thread owns the stream at that moment, and elsewhere the stream
+// may be in a capture or destroyed. Nothing here waits, locks or allocates.
 #pragma once
 
 #include "interpose/local_comm.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The states of NCCL's transfers over the network, in the segment (segment_network.h).
 //
-// For the profiler plugin. MakeNetworkRoom() makes system calls, where communicators are created;
-// ForgetTransfers() is for their end. The other functions are for NCCL's proxy thread, at each step
-// of a transfer: no lock, no allocation, no system call. One thread drives the transfers of a
-// communicator. If two did, states could be wrong for a moment, and nothing else.
+// The profiler plugin uses this. MakeNetworkRoom() makes system calls, where communicators are
+// created; ForgetTransfers() is for their end. The other functions are for NCCL's proxy thread, at
+// each step of a transfer: no lock, no allocation, no system call. One thread drives the transfers
+// of a communicator. If two did, states could be wrong for a moment, and nothing else.
 #pragma once
 
 #include "interpose/local_comm.h"

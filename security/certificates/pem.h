@@ -12,10 +12,10 @@
 
 namespace rollcall {
 
-// At least one.
+// Returns at least one.
 absl::StatusOr<std::vector<CertificatePointer>> ReadCertificates(std::string_view pem);
 absl::StatusOr<KeyPointer> ReadKey(std::string_view pem);
-// At least one.
+// Returns at least one.
 absl::StatusOr<std::vector<CrlPointer>> ReadCrls(std::string_view pem);
 
 std::string WritePem(X509* certificate);

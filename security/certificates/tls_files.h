@@ -61,8 +61,9 @@ class TlsFiles {
 
   const TlsPaths& paths() const { return paths_; }
   CertificateUse use() const { return use_; }
-  // For gRPC's file watcher: certificate and key in one file, and the authorities. These paths stay
-  // the same, and valid until the process ends. "" before Current() exists, or without such a file.
+  // Read by gRPC's file watcher: certificate and key in one file, and the authorities. These paths
+  // stay the same, and valid until the process ends. "" before Current() exists, or without such a
+  // file.
   std::string identity_path() const;
   std::string authorities_path() const;
 

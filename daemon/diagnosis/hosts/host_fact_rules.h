@@ -23,7 +23,7 @@ enum class HostSignWeight : uint8_t {
   kStalls,    // may stop a call that all ranks have entered: its ranks are culprits
 };
 
-// With what a fact compares.
+// The hosts with which a fact is compared.
 enum class HostPeers : uint8_t {
   kHosts,    // the other hosts
   kGpus,     // all other GPUs

@@ -63,7 +63,7 @@ class Kernel {
   Kernel(const NetworkPoints& points, const KernelWaits& own, const KernelWaits& node)
       : points_(points), own_(own), node_(node) {}
 
-  // With other ranks than `but`.
+  // Returns the transfers with ranks other than `but`.
   std::vector<size_t> Sends(Kind kind, int32_t but) const {
     return Except(Except(own_.sends, but).empty() ? node_.*kind : own_.*kind, but);
   }

@@ -47,7 +47,7 @@ std::optional<size_t> FirstByName(const JoinedJobs& joined, const Parts& parts) 
   return first;
 }
 
-// Those of the parts that live whose incident is the oldest; empty if no such part has an open one.
+// Returns the living parts whose incident is the oldest; empty if no such part has an open one.
 Parts WithOldestIncident(const JoinedJobs& joined, const Parts& culprits, const Parts& waiting,
                          const OpenedNs& opened_ns) {
   Parts oldest;

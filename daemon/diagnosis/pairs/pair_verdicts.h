@@ -18,7 +18,7 @@
 namespace rollcall {
 
 struct PairVerdicts {
-  // For the first job's own incident. Processes of other jobs are named and have no index.
+  // Verdicts for the first job's own incident. Processes of other jobs are named and have no index.
   std::vector<Verdict> own;
   // The job whose incident shows why the first job waits; unset for the job's own only.
   std::optional<JobKey> told_by;

@@ -270,7 +270,7 @@ bool IsInARingOfItsOwn(const StandScene& scene, size_t i) {
   return scene.OwnerOf(end) == scene.Rank(i).process && scene.graph().components[end].size() > 1;
 }
 
-// Those that wait for no other.
+// Blames the nodes that wait for no other.
 Blame BlameOwn(const StandScene& scene) {
   StandBlame blame{StandShape::kElsewhere};
   for (size_t i = 0; i < scene.Count(); ++i) {

@@ -83,7 +83,7 @@ class StandScene {
 // It waits until somebody takes what it puts into a queue, a pipe or a socket.
 bool Writes(const StandFunction& in);
 bool IsNoWaitForWork(const StandFunction& in);
-// Beside its main one.
+// Looks at threads beside its main one.
 bool HasAThreadIn(const StandNode& rank, StandKind kind);
 
 }  // namespace rollcall

@@ -20,7 +20,7 @@ export const communicatorPath = (of: JobAddress, id: string, offset: number, lim
   address("communicator", { ...of, id, offset: String(offset), limit: String(limit) });
 export const callsPath = (of: JobAddress, ranks: string, limit: number) =>
   ranks === "" ? "" : address("calls", { ...of, ranks, limit: String(limit) });
-// For viewers of traces: the calls between two moments, in milliseconds since the Unix epoch.
+// Gives viewers of traces the calls between two moments, in milliseconds since the Unix epoch.
 export const tracePath = (of: JobAddress, ranks: string, from: number, until: number) =>
   address("trace", {
     ...of,

@@ -48,7 +48,7 @@ export function faultInWords(walk: NetworkWalk): string {
   return withPeer(NETWORK_FAULTS[walk.fault]?.line ?? walk.fault, walk);
 }
 
-// The same in few enough words to stand beside the culprit on a phone.
+// Says the same in few enough words to stand beside the culprit on a phone.
 export function faultInShort(walk: NetworkWalk): string {
   return withPeer(NETWORK_FAULTS[walk.fault]?.short ?? walk.fault, walk);
 }
