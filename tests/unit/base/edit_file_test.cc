@@ -83,7 +83,7 @@ TEST(EditFileTest, NoChangeOfManyAtOnceIsLost) {
 }
 
 // A user who may open a folder may hold a lock on it.
-TEST(EditFileTest, ALockOnTheFolderHoldsNobodyUp) {
+TEST(EditFileTest, ALockOnTheFolderDelaysNoWriter) {
   const TemporaryTree tree;
   const int folder = open(tree.root().c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_EQ(flock(folder, LOCK_EX), 0);

@@ -36,7 +36,7 @@ TEST_F(SecretFileTest, TheOwnerMayReadIt) {
   EXPECT_EQ(Error(0400), "");
 }
 
-TEST_F(SecretFileTest, NobodyElseMayReadOrWriteIt) {
+TEST_F(SecretFileTest, NoOtherUserMayReadOrWriteIt) {
   EXPECT_THAT(Error(0644),
               HasSubstr("every user of this host can read the key in " + path_ + "; type: chmod "));
   for (const mode_t mode : {0604, 0602, 0666, 0620, 0660}) {
@@ -51,7 +51,7 @@ TEST_F(SecretFileTest, AGroupMayReadAFileOfRoot) {
   EXPECT_THAT(Error(0644), HasSubstr("chmod go-rwx " + path_));
 }
 
-TEST_F(SecretFileTest, NoGroupMayReadAFileOfSomebodyElse) {
+TEST_F(SecretFileTest, NoGroupMayReadAFileOfAnotherUser) {
   ASSERT_TRUE(geteuid() != 0 || GiveAway());
   EXPECT_EQ(Error(0600), "");
   EXPECT_THAT(Error(0640), HasSubstr("a group of users can read the key in " + path_ +

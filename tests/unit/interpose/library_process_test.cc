@@ -190,7 +190,7 @@ TEST_F(LibraryProcessTest, AMissingFolderIsMade) {
   EXPECT_EQ(std::filesystem::status(directory_).permissions(), std::filesystem::perms::owner_all);
 }
 
-TEST_F(LibraryProcessTest, NobodyElseMayReadASegment) {
+TEST_F(LibraryProcessTest, NoOtherUserMayReadASegment) {
   ASSERT_EQ(Run(Steps("id init=2,0"), {}, [] { umask(0); }), 0);
   ASSERT_EQ(Segments().size(), 1u);
   using std::filesystem::perms;

@@ -128,7 +128,7 @@ TEST(LocalConnectionTest, EachAddressOfANameIsTried) {
   EXPECT_TRUE(Connect(daemon.name()).ok());
 }
 
-TEST(LocalConnectionTest, WhereNobodyListensTheReasonIsSaid) {
+TEST(LocalConnectionTest, ReportsTheReasonIfNoServerListens) {
   std::string address;
   {
     const Listener gone(geteuid(), "");

@@ -416,7 +416,7 @@ TEST(SecretFormsTest, NoSecretPassesInAKnownForm) {
 }
 
 // A program colours its words, and a font shows no difference between two blanks.
-TEST(SecretFormsTest, WhatNobodySeesProtectsNoSecret) {
+TEST(SecretFormsTest, InvisibleCharactersProtectNoSecret) {
   const std::string unseen[] = {"\x1b[0m",  "\x1b[38;5;7m", "\x1b]0;t\x07", "\xe2\x80\x8b",
                                 "\xc2\xad", "\xef\xbb\xbf", "x\x08"};
   for (const char* form : kForms) {

@@ -61,7 +61,7 @@ TEST(ServiceManagerTest, RepeatsNoStatus) {
   EXPECT_EQ(systemd.Next(), "");
 }
 
-TEST(ServiceManagerTest, SaysNothingAndHarmsNobodyWithoutSystemd) {
+TEST(ServiceManagerTest, SendsNothingAndIsHarmlessWithoutSystemd) {
   ServiceManager none("", 0), gone("/nowhere/notify", 0), longer(std::string(200, 'a'), 0);
   for (ServiceManager* manager : {&none, &gone, &longer}) manager->SayReady("a");
   EXPECT_FALSE(none.is_there());

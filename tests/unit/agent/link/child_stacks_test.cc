@@ -355,7 +355,7 @@ TEST_F(ChildStacksTest, ADescendantOfAnotherProcessOfTheJobMayBeAtTheOtherEnd) {
 }
 
 // A coordinator that the launcher has started beside the ranks.
-TEST_F(ChildStacksTest, AProcessAtTheOtherEndThatIsNoRankIsSampledToo) {
+TEST_F(ChildStacksTest, AProcessAtTheOtherEndThatIsNotARankIsSampledToo) {
   const std::string name = absl::StrCat("rollcall beside ", getpid());
   const Alone coordinator([&] { Serve(name); });
   const Alone asker([&] { AskServer(name); });

@@ -135,7 +135,7 @@ TEST_F(FleetAgentTest, WithdrawsWhatADaemonSaidWhenItsStreamEnds) {
   EXPECT_TRUE(Eventually([&] { return sink_->incidents().empty(); }));
 }
 
-TEST_F(FleetAgentTest, AsksForHangsOnlyIfSomebodyWantsToKnow) {
+TEST_F(FleetAgentTest, AsksForHangsOnlyWithAReceiver) {
   FakeDaemon daemon;
   AddProcess("train");
   StartAgent(daemon.address());

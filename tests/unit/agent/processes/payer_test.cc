@@ -197,7 +197,7 @@ TEST_F(PayerOfReadsTest, RootOfEachContainerPaysForItself) {
   EXPECT_EQ(ReadPayer(proc_.root(), 1).container, ReadPayer(proc_.root(), 3).container);
 }
 
-TEST(ContainerOfTheHostTest, IsNoneThatAServiceOrASessionHasWritten) {
+TEST(ContainerOfTheHostTest, IgnoresOneThatAServiceOrASessionHasWritten) {
   const std::string id = Container('a');
   for (const char* given : {"user.slice/user-0.slice/user@0.service", "system.slice/mine.service",
                             "machine.slice/machine-x.scope", "lxc/x", "lxc.payload.x"}) {

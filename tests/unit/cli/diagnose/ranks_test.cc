@@ -56,14 +56,14 @@ TEST(ChooseRanksTest, TakesTheMainProcessOfEachRank) {
 }
 
 // `kubectl exec` and `srun --overlap` give the shell and this program the variables of a rank.
-TEST(ChooseRanksTest, WhoLooksIsNoRank) {
+TEST(ChooseRanksTest, WhoLooksIsNotARank) {
   const std::vector<FoundProcess> processes = {MakeFound(100, 1, kRank0),
                                                MakeFound(899, 1, kRank0, "bash"),
                                                MakeFound(kSelf, 899, kRank0, "rollcall")};
   EXPECT_EQ(PidsOf(processes), Pids{100});
 }
 
-TEST(ChooseRanksTest, ADataLoaderThatHasOutlivedItsRankIsNone) {
+TEST(ChooseRanksTest, ADataLoaderThatHasOutlivedItsRankIsNotARank) {
   EXPECT_EQ(PidsOf({MakeFound(11, 1, kRank0), MakeFound(14, 1, kRank1, "pt_data_worker")}),
             Pids({11}));
 }

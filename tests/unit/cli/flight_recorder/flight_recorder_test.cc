@@ -126,7 +126,7 @@ TEST(PickleTest, AListThatHoldsItselfIsTooDeep) {
   EXPECT_FALSE(ReadPickle(Bytes({0x80, 2, ']', 'q', 0, 'h', 0, 'a', '.'})).ok());
 }
 
-TEST(PickleTest, SizesBeyondTheFileAreNoAllocation) {
+TEST(PickleTest, SizesBeyondTheFileAreNotAllocated) {
   const absl::StatusOr<json> read =
       ReadPickle(Bytes({0x80, 4, 0x8d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 'x', '.'}));
   ASSERT_FALSE(read.ok());

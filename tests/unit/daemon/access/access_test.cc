@@ -203,7 +203,7 @@ bool RefusesAStranger(const grpc::Status& status) {
          status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
 }
 
-TEST_F(AccessTest, NobodyMayCallAnything) {
+TEST_F(AccessTest, ACallerWithoutARoleMayCallNothing) {
   for (const CallAccess& row : kCallAccess) {
     const grpc::Status status = Call(std::string(row.method), "");
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << row.method;
@@ -423,7 +423,7 @@ class AccessLogTest : public AccessTest {
   const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
-TEST_F(AccessLogTest, NamesTheJobWhoseStacksSomebodyTakesAndHoldsNoLongText) {
+TEST_F(AccessLogTest, NamesTheJobWhoseStacksAnOperatorTakesAndHoldsNoLongText) {
   auto agent = std::make_unique<ReportingAgent>(
       channel_, As("agent"), std::vector<std::pair<std::string, std::string>>{{"team", "ours"}});
   ASSERT_TRUE(Eventually([this] { return JobsAs("", "ours").size() == 1; }));

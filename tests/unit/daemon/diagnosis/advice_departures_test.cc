@@ -88,7 +88,7 @@ TEST(AdviceDeparturesTest, Rank0AloneInACallIsEnough) {
 }
 
 // A tensor that is made whole runs an autograd function, and no module.
-TEST(AdviceDeparturesTest, FullTensorIsNoForwardPass) {
+TEST(AdviceDeparturesTest, FullTensorIsNotAForwardPass) {
   const Verdict v = Standing(Meeting(AllGather(), AllReduce()),
                              "_redistribute.Redistribute.forward function.Function.apply "
                              "_api.DTensor.full_tensor train.log_weights",

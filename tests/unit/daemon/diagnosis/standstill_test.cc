@@ -135,7 +135,7 @@ TEST(StandstillTest, NamesNoThreadThatTheCulpritHasOrThatNotAllOthersHave) {
   EXPECT_EQ(many.Only().standstill.lacks_thread, "");
 }
 
-TEST(StandstillTest, WhoeverHasTheServerOfAStoreDoesNotSetItsKeys) {
+TEST(StandstillTest, TheProcessWithTheServerOfAStoreDoesNotSetItsKeys) {
   const auto in_store = [](std::vector<int32_t> server) {
     return RankPlaceOf{" poll c10d::TCPStore::doWait c10d::TCPStore::wait train.meet ",
                        "/x/train.py:5 in meet", std::move(server), EndKind::kSocket};
@@ -304,7 +304,7 @@ TEST(StandstillTest, ARankInTheKernelWaitsForAFileSystem) {
   EXPECT_THAT(verdict.summary, testing::HasSubstr("a file system that does not answer"));
 }
 
-TEST(StandstillTest, RanksThatNobodySeesMayWork) {
+TEST(StandstillTest, UnseenRanksMayWork) {
   StandingJob job({Reads(4001), kQueue, Reads(4000)});
   for (Process& process : job.state.processes) process.world_size = 8;
   EXPECT_EQ(job.Only().certainty, Certainty::kPossible);
@@ -457,7 +457,7 @@ TEST_P(DriverTest, NoJobStandsWhoseDriverMayIdle) {
   EXPECT_EQ(job_.Judge().empty(), GetParam().may_idle);
 }
 
-TEST_P(DriverTest, WhoLooksIsToldThatItIsPossible) {
+TEST_P(DriverTest, TellsThePersonWhoLooksThatItIsPossible) {
   Limits limits;
   limits.is_look = true;
   const std::vector<Verdict> verdicts = Diagnose(job_.state, At(61), limits);
@@ -524,7 +524,7 @@ void Connect(StandingJob* job, size_t rank, std::vector<int32_t> with, double re
   sockets.received_bytes = received_bytes;
 }
 
-TEST(StandstillTest, BlamesTheRankThatNobodyIsConnectedWith) {
+TEST(StandstillTest, BlamesTheRankWithoutAConnection) {
   StandingJob job({kSends, kReceives, kReceives});
   Connect(&job, 0, {4001}, 90);
   Connect(&job, 1, {4000}, 90);

@@ -228,7 +228,7 @@ TEST_F(FleetStoreTest, ADaemonThatStartsAgainKeepsItsJobsAndTheirTokens) {
               !first->Claim(Row("d1"), {kTrain})->at(kTrain).is_mine);
 }
 
-TEST_F(FleetStoreTest, TwoDaemonsOfOneNameAreToldAndDoNotTakeTurns) {
+TEST_F(FleetStoreTest, ReportsTwoDaemonsOfOneNameThatDoNotTakeTurns) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
   DaemonRow other = Row("d1", "elsewhere");
@@ -295,7 +295,7 @@ TEST_F(FleetStoreTest, KeepsAJobWhoseHandOverFailed) {
       << "a new one counts";
 }
 
-TEST_F(FleetStoreTest, WhatIsReleasedIsNobodysAndItsTokenGoesOn) {
+TEST_F(FleetStoreTest, WhatIsReleasedHasNoOwnerAndItsTokenGoesOn) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
   Renew(two.get(), Row("d2"));

@@ -528,7 +528,7 @@ TEST(OwnershipModelTest, NorDoThreeDaemons) {
   std::cout << model.states() << " states\n";
 }
 
-TEST(OwnershipModelTest, WhoeverDiesIsReplacedWithinTenSeconds) {
+TEST(OwnershipModelTest, ADeadDaemonIsReplacedWithinTenSeconds) {
   for (const int speed : {95, 105}) {
     Rules rules;
     rules.speed = {speed, speed, speed};

@@ -78,7 +78,7 @@ TEST_F(IncidentBookTest, ASilenceHoldsBackTheAlertUntilItEnds) {
 }
 
 // A book that writes into the same store stands for another daemon.
-TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilSomebodyEndsIt) {
+TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilItEnds) {
   const auto book = Begin();
   book->actions().RefreshSilences();
   v1::Silence silence = OfAllJobs();
@@ -112,7 +112,7 @@ TEST_F(IncidentBookTest, AHangThatIsOverBeforeItsSilenceEndsIsNeverAnnounced) {
   EXPECT_TRUE(book->reader().All("train")[0].has_silenced()) << "why nobody was told";
 }
 
-TEST_F(IncidentBookTest, TheEndOfAnAnnouncedHangIsToldInSpiteOfASilence) {
+TEST_F(IncidentBookTest, TheEndOfAnAnnouncedHangIsReportedDespiteASilence) {
   const auto book = Begin();
   Apply(Hang(), book.get());
   EXPECT_TRUE(Sends(1, *book));

@@ -103,7 +103,7 @@ TEST(JobStoreLimitsTest, JobsThatAreOverMakeRoomForLivingOnes) {
 }
 
 // A launcher's helper may end before its agent has looked whose it is.
-TEST(JobStoreLimitsTest, AJobThatNobodyKnownBeganIsTheFirstKnownUsers) {
+TEST(JobStoreLimitsTest, AJobWithoutAKnownStarterIsTheFirstKnownUsers) {
   DaemonCounters counters;
   JobStore store("unnamed", JobStoreLimits(), &counters);
   store.Apply("node", MakeTick(1, "train"), 1);

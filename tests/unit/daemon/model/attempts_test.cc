@@ -128,7 +128,7 @@ TEST(AttemptsTest, BeginsAnAttemptForASecondStartAtOneAddress) {
   }
 }
 
-TEST(AttemptsTest, ARankThatNobodyHadIsLateForAShortTimeOnly) {
+TEST(AttemptsTest, ARankWithoutAProcessIsLateForAShortTimeOnly) {
   for (const bool is_late : {true, false}) {
     Attempts attempts;
     attempts.Place(RankAtOneAddress(0, 100, 10));

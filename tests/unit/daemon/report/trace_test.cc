@@ -209,7 +209,7 @@ TEST(TraceTest, MetadataSaysWhatTheTraceCovers) {
   EXPECT_EQ(data["incident"], "train-1");
 }
 
-TEST(TraceTest, TextThatIsNoUtf8DoesNotBreakTheJson) {
+TEST(TraceTest, TextThatIsNotUtf8DoesNotBreakTheJson) {
   Calls calls;
   v1::Incident incident = MakeIncident();
   incident.set_job("a\xff\"b");

@@ -358,7 +358,7 @@ TEST(InitIncompleteTest, WithoutAMajorityNoSizeIsRight) {
 }
 
 // Two ranks with an old size have come first; of the others, one is still loading.
-TEST(InitIncompleteTest, TheFirstToComeAreNoMajority) {
+TEST(InitIncompleteTest, TheFirstToComeAreNotAMajority) {
   JobBuilder job = CreatedWithTwoSizes(false);
   job.comm().members.erase(2);
   job.comm().size = 3;

@@ -168,7 +168,7 @@ TEST_F(OneRankTest, NamesBothProcessesAndTheMissingRank) {
   EXPECT_EQ(v.advice.front().id, "ranks-numbered-twice");
 }
 
-TEST_F(OneRankTest, IsToldAtOnceIfNcclRefusesOne) {
+TEST_F(OneRankTest, IsReportedAtOnceIfNcclRefusesOne) {
   for (const bool is_refused : {true, false}) {
     job_.comm().rivals.front().is_refused = is_refused;
     const std::vector<Verdict> verdicts = Diagnose(job_.state, At(10.2), Limits());
@@ -222,7 +222,7 @@ TEST(RefusedSizeTest, TheRankThatNcclRefusesPassedTheWrongSize) {
 }
 
 // It will not come, so no rank has to wait.
-TEST(RefusedSizeTest, TheRefusalIsToldAtOnce) {
+TEST(RefusedSizeTest, ReportsTheRefusalAtOnce) {
   const JobBuilder job = RefusedSize();
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(10.2), Limits());
   ASSERT_EQ(verdicts.size(), 1u);

@@ -192,7 +192,7 @@ TEST_F(FreshnessTest, BlamesAnAbsentRankAlthoughAnotherHostIsSilent) {
 }
 
 // The agent's last report was in the middle of a call that has ended long ago.
-TEST_F(FreshnessTest, AStoppedAgentIsNoHang) {
+TEST_F(FreshnessTest, AStoppedAgentIsNotAHang) {
   job_.Enter({2, 3}, At(10));
   FallStale(kB, 10);
   job_.Finish({0, 1}, 400);

@@ -386,7 +386,7 @@ TEST(MessageWordsTest, TheEvidenceCountsByTag) {
             "of communicator \"dp\"; 1 rank has waited 60 s");
 }
 
-TEST(MessageWordsTest, ATieTellsWhatEachSideLacksWhoeverWaitsLonger) {
+TEST(MessageWordsTest, ATieNamesWhatEachSideLacksWhicheverWaitsLonger) {
   for (const int later : {0, 1}) {
     MessageJob job(2);
     job.Send(0, 1, 8, later == 0 ? 10 : 11);

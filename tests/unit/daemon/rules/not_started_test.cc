@@ -90,7 +90,7 @@ TEST(StartTest, DoesNotBlameARankThatWorks) {
   EXPECT_TRUE(AtStart(job.state, 70).empty());
 }
 
-TEST(StartTest, IsNotSureOfARankWhoseBytesNobodyHasSeen) {
+TEST(StartTest, IsNotSureOfARankWithUnseenBytes) {
   JobBuilder job = Starting();
   job.state.processes[0].standing = nullptr;
   EXPECT_EQ(AtStart(job.state, 70).at(0).certainty, Certainty::kPossible);
@@ -225,7 +225,7 @@ TEST(AllWaitTest, TwoRanksAtDifferentPointsAreATie) {
 }
 
 // They may wait for somebody who is not a rank.
-TEST(AllWaitTest, WhereAllWaitAtOnePointNobodyIsTheCulprit) {
+TEST(AllWaitTest, NoRankIsTheCulpritIfAllWaitAtOnePoint) {
   const Verdict v = OnlyVerdict(AllWaiting({kMeet, kMeet, kMeet}));
   EXPECT_TRUE(v.culprits.empty());
   EXPECT_EQ(v.certainty, Certainty::kPossible);
@@ -265,7 +265,7 @@ TEST(AllWaitTest, BlamesNoRankWhereAllWaitForKeysAtSeveralPoints) {
 }
 
 // The first collective of a group takes its id from the store, and all ranks meet in it.
-TEST(AllWaitTest, WhoWaitsInACollectiveIsNoWorker) {
+TEST(AllWaitTest, WhoWaitsInACollectiveIsNotAWorker) {
   JobBuilder job = AwaitingKeys({kMeet, kInit, kInit});
   for (const size_t rank : {1, 2}) {
     job.state.processes[rank].place.functions =
@@ -333,7 +333,7 @@ TEST(StartTest, AWorkerThatInheritedARankDoesNotRepresentIt) {
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{0});
 }
 
-TEST(StartTest, TheEndOfAnEarlierAttemptIsNoAbsence) {
+TEST(StartTest, TheEndOfAnEarlierAttemptIsNotAnAbsence) {
   JobBuilder job = Starting();
   for (int rank = 0; rank < 4; ++rank) {
     Process ended = job.state.processes[static_cast<size_t>(rank)];

@@ -696,7 +696,7 @@ TEST(LearnedLimitTest, ACallThatUsuallyTakesLongHasTheCeiling) {
   EXPECT_FALSE(Diagnose(job.state, At(25), Limits()).empty());
 }
 
-TEST(MovingTest, AWaitThatHasJustBegunIsNoExcuse) {
+TEST(MovingTest, AWaitThatHasJustBegunIsNotAnExcuse) {
   JobBuilder job(3);
   job.Finish(4);
   job.Enter({0}, At(10));

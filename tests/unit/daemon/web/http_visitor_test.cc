@@ -57,7 +57,7 @@ TEST_F(HttpVisitorTest, ABlockedGuesserLearnsNothingOfAPasswordInUseElsewhere) {
   EXPECT_EQ(LogIn(kGuesser, "right"), 429);
 }
 
-TEST_F(HttpVisitorTest, AScraperGoesOnWhileSomebodyElseGuesses) {
+TEST_F(HttpVisitorTest, AScraperGoesOnWhileAnotherClientGuesses) {
   EXPECT_EQ(Ask(kScraper, "right"), 200);
   GuessUntilBlocked(kGuesser);
   EXPECT_EQ(Ask(kScraperAgain, "right"), 200);
@@ -86,7 +86,7 @@ TEST_F(HttpVisitorTest, ManyNetworksTogetherBurnNoMoreThanTheBudget) {
 }
 
 // A visitor who must wait has not guessed.
-TEST_F(HttpVisitorTest, ARefusalForLackOfTimeIsNoFailedLogin) {
+TEST_F(HttpVisitorTest, ARefusalForLackOfTimeIsNotAFailedLogin) {
   PasswordBudget::Limits limits;
   limits.most_spent_ns = 1;
   HttpVisitors visitors("", nullptr, [this] { return users_; }, nullptr, limits);
