@@ -346,8 +346,7 @@ struct RecordEntry {
   Word returned;                // ticks; 0 if not yet
   uint64_t count;               // elements
   uint64_t stream;              // for comparison only
-  uint64_t caller;              // code address; upper 16 bits: 1 + index of a Site, 0 if there is
-                                // none
+  uint64_t caller;              // code address; upper 16 bits: 1 + index of a Site, or 0
 };
 static_assert(sizeof(RecordEntry) == 64);
 

@@ -33,8 +33,7 @@ inline constexpr char kRefusedSilent[] = "silent";            // sent nothing
 inline constexpr char kRefusedUnknown[] = "unknown";          // made no call that the daemon admits
 inline constexpr char kRefusedCrowd[] = "crowd";              // more than a limit
 inline constexpr char kRefusedDescriptors[] = "descriptors";  // no file descriptor is free
-inline constexpr char kRefusedFrames[] = "frames";            // sent what Http2Guard refuses to all
-                                                              // clients
+inline constexpr char kRefusedFrames[] = "frames";            // sent what Http2Guard refuses
 // Another open connection has the same address and port on this host.
 inline constexpr char kRefusedTwin[] = "twin";
 

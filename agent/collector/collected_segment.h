@@ -26,10 +26,8 @@ class CollectedSegment {
   // `file`: its name in the folder; empty if it is in another folder.
   CollectedSegment(std::string file, std::shared_ptr<SegmentReader> reader, SegmentClaim claim);
 
-  const std::shared_ptr<SegmentReader>& reader() const {
-    return reader_;
-  }  // nullptr if there is
-     // none
+  // May be nullptr.
+  const std::shared_ptr<SegmentReader>& reader() const { return reader_; }
   const std::string& file() const { return file_; }
   const SegmentClaim& claim() const { return claim_; }
   void SetFile(std::string file) { file_ = std::move(file); }

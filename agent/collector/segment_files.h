@@ -91,8 +91,7 @@ class SegmentFiles {
   FaultLog* const faults_;
   std::unique_ptr<FolderWatch> watch_;                         // nullptr if none is open
   int64_t listed_ns_ = 0;                                      // time of the last list
-  int64_t stuck_since_ns_ = 0;                                 // 0 if the last list came back in
-                                                               // time
+  int64_t stuck_since_ns_ = 0;                                 // 0 if the last list came in time
   std::map<std::string, std::weak_ptr<SegmentReader>> known_;  // expired: the process is forgotten
   std::map<std::string, NewSegment> waiting_;
   std::map<std::string, OpenAttempt> unreadable_;

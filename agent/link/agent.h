@@ -47,8 +47,7 @@ class DaemonStream;
 
 struct AgentOptions {
   CollectorOptions collector;
-  std::string host;               // name of this host in verdicts; empty means the system's host
-                                  // name
+  std::string host;               // this host's name in verdicts; empty means the system's
   int64_t tick_ns = 100'000'000;  // from one tick to the next, unless the daemon asks for fewer
   // Says why a stream failed, for the log; may take seconds. Empty means the stream's own message.
   std::function<std::string(const grpc::Status&)> explain;

@@ -29,8 +29,7 @@ struct OtherEnd {
   // "pipe", "socket", "process" (for its end); empty if it waits for none, or none is known
   std::string kind;
   std::vector<pid_t> pids;         // at most kMostOtherEnds, ascending
-  std::vector<std::string> names;  // of these, in their order; empty if it has ended, or ended
-                                   // meanwhile
+  std::vector<std::string> names;  // of these, in their order; empty for one that has ended
   std::vector<pid_t> called;       // those of these that have accepted its connections, ascending
   bool listens = false;            // also at a TCP port without a connection
   std::vector<Received> received;  // at most kMostReceived

@@ -17,8 +17,7 @@ namespace rollcall {
 struct LaunchFacts {
   int32_t attempt = -1;  // by the launcher's counter; -1 means no launcher counts
   std::string restarts;  // all counters, "TORCHELASTIC_RESTART_COUNT=1 SLURM_RESTART_COUNT=2"
-  std::string launch;    // user and rendezvous, equal for all processes of a start; empty if
-                         // unknown
+  std::string launch;    // user and rendezvous, equal for a start's processes; empty if unknown
   // Its job goes on while it starts again, and takes it back: a replica of torchft. It has no
   // launch then, and torchrun's counter does not count.
   bool may_rejoin = false;

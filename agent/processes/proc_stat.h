@@ -39,8 +39,7 @@ struct ProcThread {
   pid_t own_tid = 0;  // in its own pid namespace; 0 if unknown
   std::string name;
   char state = '?';
-  std::string wchan;             // kernel function that it waits in; empty if it runs, or if not
-                                 // permitted
+  std::string wchan;             // kernel function that it waits in; empty if it runs or is hidden
   pid_t tracer = 0;              // tid of the tracer, or 0
   uint64_t start_time = 0;       // clock ticks since boot
   uint64_t cpu_ns = 0;           // time on a CPU so far

@@ -17,8 +17,7 @@ namespace rollcall {
 struct DaemonLookFlags {
   DaemonAddress daemon;
   std::string tenant;     // empty means any
-  bool is_typed = false;  // --daemon stands on the command line: the environment alone does not ask
-                          // for it
+  bool is_typed = false;  // --daemon is on the command line, not only in the environment
 };
 
 // `apart_ns`: from the first to the last sample of one process. `tell`: as in LookOptions. An error

@@ -28,9 +28,8 @@ struct LookOptions {
   // The owner of the processes; nullopt means any user. Processes that `pids` names may be any
   // user's.
   std::optional<uid_t> uid;
-  std::vector<pid_t> pids;               // only the jobs of these processes; empty means all
-  std::string job;                       // only jobs that their environment gives this name; empty
-                                         // means all
+  std::vector<pid_t> pids;  // only the jobs of these processes; empty means all
+  std::string job;          // only jobs with this name in their environment; empty means all
   int64_t apart_ns = 6'000'000'000;      // from the first to the last sample of one process
   int64_t patience_ns = 10'000'000'000;  // for the whole look
   size_t at_once = 4;                    // processes that are sampled at a time

@@ -46,9 +46,8 @@ struct DumpedStatus {
 
 struct Dump {
   std::string version;
-  std::string host;                           // from the environment in the dump; empty if it holds
-                                              // none
-  std::map<std::string, DumpedGroup> groups;  // by name
+  std::string host;                            // from the dump's environment; empty if it has none
+  std::map<std::string, DumpedGroup> groups;   // by name
   std::map<std::string, DumpedStatus> status;  // by group id
   std::vector<DumpedCall> calls;               // in the order of record_id
   std::vector<std::string> warnings;           // the entries left out, and the reasons

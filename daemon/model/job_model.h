@@ -41,8 +41,7 @@ struct StackFacts {
   std::optional<std::vector<ChildAtWork>> children_at_work =
       {};  // nullopt if one sample shows nothing
   double receives = 0;
-  std::shared_ptr<const Standing> standing = {};  // nullptr if not sampled for it: the last one
-                                                  // holds
+  std::shared_ptr<const Standing> standing = {};  // nullptr keeps the last one
 };
 
 // The two ids of a grown communicator.

@@ -119,8 +119,7 @@ struct AlignedCall {
   uint64_t culprit_position = 0;  // of the culprits' call
   CallArgs others;
   CallArgs culprits;
-  std::string others_site = {}, culprits_site = {};  // the lines that made the calls; empty if
-                                                     // unknown
+  std::string others_site = {}, culprits_site = {};  // of the calls; empty if unknown
 };
 
 // One edge of a wait-for chain or cycle: `from` waits in this call for `to`. A chain begins

@@ -22,8 +22,7 @@ namespace rollcall {
 struct TlsSettings {
   std::string certificate_pem;  // the server's own, and then its chain
   std::string key_pem;
-  std::string client_ca_pem;  // who signs certificates of clients; empty if the server asks for
-                              // none
+  std::string client_ca_pem;  // who signs certificates of clients; empty to ask for none
   bool requires_client_certificate = false;
   // A client's certificate must have one of these SANs (of any type); empty means any certificate.
   std::vector<std::string> client_sans;

@@ -14,9 +14,9 @@
 namespace rollcall {
 
 struct StandNode {
-  int32_t process = -1;  // the rank's, as an index; of a child, that of its rank; -1 if it belongs
-                         // to no rank
-  int32_t rank = -1;     // of `process`
+  // The rank's, as an index; of a child, that of its rank; -1 if it belongs to no rank.
+  int32_t process = -1;
+  int32_t rank = -1;  // of `process`
   bool is_child = false;
   int32_t pid = 0;
   std::string name;                    // of its program, as in /proc; empty if unknown
