@@ -35,7 +35,7 @@ std::string DefaultSegmentDirectory();
 // The table. `*flags` must outlive the parsing.
 std::unique_ptr<CLI::App> MakeAgentApp(AgentFlags* flags);
 
-// The options that follow from the parsed flags. An error says which flag is wrong.
+// The options that follow from the parsed flags. An error names the wrong flag.
 absl::StatusOr<AgentOptions> MakeAgentOptions(const AgentFlags& flags);
 
 }  // namespace rollcall

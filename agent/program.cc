@@ -83,7 +83,7 @@ void Reload(int argc, char** argv, const FlagValues& values) {
   }
 }
 
-// nullptr: it is not wanted.
+// nullptr if it is not wanted.
 std::shared_ptr<NvSentinel> StartNvSentinel(const AgentFlags& flags) {
   if (flags.nvsentinel.empty()) return nullptr;
   NvSentinelOptions options;

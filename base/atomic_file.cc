@@ -19,7 +19,7 @@ namespace rollcall {
 namespace {
 
 // Otherwise a crash may undo the renaming. The new content is in place whether or not this works,
-// so a failure is none of the caller's.
+// so a failure does not concern the caller.
 void SyncFolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);

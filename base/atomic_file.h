@@ -17,7 +17,7 @@ struct FileOwner {
   gid_t group = 0;
 };
 
-// `mode` are the permissions from the first byte on, whatever the umask says. `owner`: nullopt:
+// `mode` are the permissions from the first byte on, whatever the umask. `owner`: nullopt means
 // this process's user and group. After an error the file is as it was. Replaces a symbolic link.
 absl::Status WriteAtomically(const std::string& path, std::string_view content, mode_t mode,
                              std::optional<FileOwner> owner = std::nullopt);

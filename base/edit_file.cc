@@ -44,7 +44,7 @@ class FileLock {
       UniqueFd fd(
           open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kOwnersOnly));
       if (!fd.valid()) return Cannot("lock", path);
-      // Whoever had the lock before has removed the file.
+      // The previous holder of the lock has removed the file.
       if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && IsStillAt(fd.get(), path)) {
         return FileLock(path, std::move(fd));
       }

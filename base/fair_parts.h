@@ -8,7 +8,7 @@
 //   bytes.Take(used);                   // at most `room`
 //
 // Pure, not thread-safe. All takers together never get more than the limit, even if there are more
-// of them than the caller has said.
+// of them than the caller announced.
 #pragma once
 
 #include <algorithm>

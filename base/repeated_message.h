@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message that is said when it changes, and again after an hour. Pure.
+// A message that is logged when it changes, and again after an hour. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ class RepeatedMessage {
  public:
   static constexpr int64_t kHourS = 3600;
 
-  // Whether to say `text` now; never for "".
+  // Whether to log `text` now; never for "".
   bool IsDue(const std::string& text, int64_t now_s) {
     const bool due = !text.empty() && (text != last_ || now_s - said_s_ >= kHourS);
     if (due) said_s_ = now_s;

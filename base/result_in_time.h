@@ -24,7 +24,7 @@ class ResultInTime {
   // Leaves the thread behind if the work has not ended.
   ~ResultInTime() { worker_.Finish(SteadyTime()); }
 
-  // nullopt: the work has not ended by `deadline`, and goes on. Call it once.
+  // nullopt if the work has not ended by `deadline`, and goes on. Call it once.
   std::optional<Result> Take(SteadyTime deadline) {
     if (!worker_.Finish(deadline)) return std::nullopt;
     return std::move(*result_);
@@ -35,7 +35,7 @@ class ResultInTime {
   Worker worker_;
 };
 
-// Does all of `run` at the same time. nullopt: that one has not ended by `until`, and goes on.
+// Does all of `run` at the same time. nullopt if that one has not ended by `until`, and goes on.
 template <typename Result>
 std::vector<std::optional<Result>> AllAtOnce(std::vector<std::function<Result()>> run,
                                              SteadyTime until) {

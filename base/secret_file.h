@@ -7,7 +7,7 @@
 //   everybody else  never
 //
 // A volume of Kubernetes is an exception: only the pod sees it, and its files are readable for all
-// unless somebody says otherwise.
+// unless a user changes that.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@
 
 namespace rollcall {
 
-// Checks the file as it was when its content was read. `secret`: "key" or "token". An error says
+// Checks the file as it was when its content was read. `secret`: "key" or "token". An error names
 // who can read or write it, and what to type.
 absl::Status CheckSecretFile(const WatchedFile& file, absl::string_view secret);
 

@@ -59,7 +59,7 @@ class Shares {
     const auto at = items_.find(item);
     return at == items_.end() ? 0 : at->second.weight;
   }
-  // nullopt: the item is not there.
+  // nullopt if the item is not there.
   std::optional<Owner> OwnerOf(const Item& item) const {
     const auto at = items_.find(item);
     return at == items_.end() ? std::nullopt : std::optional<Owner>(at->second.owner);
@@ -72,7 +72,7 @@ class Shares {
     return Choose(table.parts.at(table.heaviest()).heaviest_part(), first);
   }
 
-  // The item that makes room for one of weight 1 of `newcomer`. nullopt: none has more than the
+  // The item that makes room for one of weight 1 of `newcomer`. nullopt if none has more than the
   // newcomer would have then, so the newcomer gets no place.
   std::optional<Item> MakesRoomFor(const Owner& newcomer, First first) const {
     if (items_.empty()) return std::nullopt;

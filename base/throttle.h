@@ -16,7 +16,7 @@ class Throttle {
  public:
   static constexpr int64_t kMinuteNs = 60'000'000'000;
 
-  // `every_ns`: the interval; 0: no limit. `at_once`: how many need no interval.
+  // `every_ns`: the interval; 0 means no limit. `at_once`: how many need no interval.
   explicit Throttle(int64_t every_ns = kMinuteNs, int64_t at_once = 1)
       : every_ns_(every_ns), full_ns_(every_ns * at_once), saved_ns_(full_ns_) {}
 

@@ -7,8 +7,8 @@
 
 namespace rollcall {
 
-// "alice"; "": no user of this host has the number. Thread-safe. The first call for a number may
-// wait for a directory service; later ones have its answer.
+// "alice"; empty if no user of this host has the number. Thread-safe. The first call for a number
+// may wait for a directory service; later ones have its answer.
 std::string UserName(uint32_t user);
 
 // "alice", or "uid 1001" without a name.

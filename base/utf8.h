@@ -14,7 +14,7 @@ inline bool IsUtf8Tail(char byte) { return (static_cast<unsigned char>(byte) & 0
 
 struct Utf8Character {
   uint32_t code = 0;
-  size_t length = 0;  // in bytes; 0: not a valid UTF-8 sequence
+  size_t length = 0;  // in bytes; 0 if not a valid UTF-8 sequence
 };
 
 // Decodes the character at text[i].

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that is read again when it changes: certificates, keys, lists of tokens.
 //
-// Not thread-safe: one owner calls it. Errors say what failed; the caller adds what the file is
+// Not thread-safe: one owner calls it. Errors name what failed; the caller adds what the file is
 // for.
 #pragma once
 
@@ -24,7 +24,7 @@ class WatchedFile {
   explicit WatchedFile(std::string path);
 
   // The content, if the file has changed since the last call that returned content; nullopt if it
-  // has not. Returns an error each time while the file cannot be read, is no regular file, is
+  // has not. Returns an error each time while the file cannot be read, is not a regular file, is
   // larger than kMaxBytes, or changes while it is read. Does not wait for a writer, as of a pipe.
   absl::StatusOr<std::optional<std::string>> ReadIfChanged();
 
@@ -34,7 +34,7 @@ class WatchedFile {
   uid_t owner() const { return owner_; }
 
  private:
-  // What tells two versions of a file apart.
+  // What distinguishes two versions of a file.
   struct Version {
     dev_t device = 0;
     ino_t inode = 0;

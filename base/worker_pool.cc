@@ -57,7 +57,7 @@ void WorkerPool::Work() {
   }
 }
 
-// Waits for one. nullptr: the pool stops.
+// Waits for one. nullptr if the pool stops.
 std::shared_ptr<WorkerPool::Task> WorkerPool::NextReady() {
   while (!stopped_) {
     MakeDueTasksReady();
@@ -97,7 +97,7 @@ void WorkerPool::DropTimer(const std::shared_ptr<Task>& task) {
   task->due_ns = kNever;
 }
 
-// After a run.
+// Settles the task after a run.
 void WorkerPool::Settle(const std::shared_ptr<Task>& task, int64_t due_ns) {
   if (task->state == Task::State::kRemoved || stopped_) return;
   const bool was_woken = task->state == Task::State::kWokenWhileRunning;

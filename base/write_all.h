@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// False: it could not write everything; errno says why.
+// False if it could not write everything; errno has the reason.
 inline bool WriteAll(int fd, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = write(fd, content.data(), content.size());

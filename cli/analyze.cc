@@ -140,7 +140,7 @@ void PrintNothingFound() {
                "  the name of a dump must end in its rank, like nccl_trace_rank_3\n";
 }
 
-// None: there is no readable segment.
+// None if there is no readable segment.
 std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
                                         const Redaction& redaction) {
   Input input;
@@ -253,7 +253,7 @@ void Join(AnalyzedJob dumps, AnalyzedJob* segments) {
   *segments = std::move(dumps);
 }
 
-// All files are of one job. None: an error, which it has printed.
+// All files are of one job. None after an error, which it has printed.
 std::optional<Findings> AnalyzeTogether(const std::vector<std::string>& paths,
                                         const Redaction& redaction) {
   AnalyzeInputs inputs;

@@ -118,7 +118,7 @@ void AddExamples(const CommandHelp& command, std::string* page) {
   }
 }
 
-// What a command's words name; "": nothing of the daemon.
+// What a command's words name; empty if they name nothing of the daemon.
 std::string NamedThings(const CommandHelp& command) {
   for (const FlagHelp& flag : command.flags) {
     if (flag.positional && !flag.things.empty()) return flag.things;

@@ -18,13 +18,13 @@ struct FlagHelp {
   std::string name;  // "--hang-after"; of a positional argument, "JOB"
   std::string help;
   std::string type;                  // "TIME"; "" if the flag takes no value
-  std::string environment;           // "" for none
-  std::string usual;                 // the default; "" for none
+  std::string environment;           // may be empty
+  std::string usual;                 // the default; may be empty
   std::vector<std::string> choices;  // the permitted values; empty if any value is
   bool positional = false;
   bool reaches_daemon = false;  // of the group that --help prints last
   bool is_path = false;
-  // What of the daemon its values name: "jobs", "incidents", "silences"; "": nothing.
+  // What of the daemon its values name: "jobs", "incidents", "silences", or empty.
   std::string things;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall diagnose: finds out what is wrong with jobs that hang now and that nobody prepared. It
+// rollcall diagnose: finds out what is wrong with jobs that hang now and that no user prepared. It
 // looks at their processes on this host three times, from outside, and applies the daemon's rules.
 //
-// Exit codes: 0: nothing stands still. 3: a job hangs. 2: unknown, or bad usage.
+// Exit codes: 0 if nothing stands still, 3 if a job hangs, 2 if it is unknown, or bad usage.
 #include <pwd.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ namespace {
 
 constexpr int64_t kShortestApartNs = 2 * kSecond;
 constexpr int64_t kMillisecond = 1'000'000;
-// For finding the processes and taking their stacks.
+// The time to find the processes and take their stacks.
 constexpr int64_t kBesidesNs = 37 * kSecond / 10;
 
 struct Flags {
@@ -84,7 +84,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--tenant", flags->by_daemon.tenant, "--daemon: only the job of this tenant");
 }
 
-// nullopt: no such user.
+// nullopt if there is no such user.
 std::optional<uid_t> FindUser(const std::string& name) {
   uid_t number = 0;
   if (absl::SimpleAtoi(name, &number)) return number;
@@ -113,7 +113,7 @@ class ProgressLine {
   bool is_shown_ = false;
 };
 
-// False: this function has printed the error.
+// False after an error, which this function has printed.
 bool ParseNames(const CLI::App& app, const Flags& flags, LookOptions* options) {
   if (flags.by_daemon.is_typed) return true;  // all names are the daemon's
   for (const std::string& name : flags.names) {
@@ -134,7 +134,7 @@ bool ParseNames(const CLI::App& app, const Flags& flags, LookOptions* options) {
   return true;
 }
 
-// False: this function has printed the error.
+// False after an error, which this function has printed.
 bool MakeOptions(const CLI::App& app, const Flags& flags, LookOptions* options) {
   options->uid = geteuid();
   if (!flags.user.empty()) {
@@ -185,7 +185,7 @@ void DumpFlightRecorder(const v1::HostLook& look) {
             << " ranks for dumps; then:  rollcall analyze FOLDER\n";
 }
 
-// False: it has printed why.
+// False after an error, which it has printed.
 bool WriteReports(const std::string& folder, std::vector<LookedAtJob>* jobs) {
   for (LookedAtJob& job : *jobs) {
     if (job.incident.verdicts().empty()) continue;
@@ -212,7 +212,7 @@ bool IsPlainWord(const std::string& word) {
   });
 }
 
-// The same flags for another host, with the name of the job instead of processes.
+// Returns the same flags for another host, with the name of the job instead of processes.
 std::vector<std::string> ArgumentsThere(const Flags& flags, int64_t apart_ns) {
   std::vector<std::string> arguments = {
       "diagnose", absl::StrCat("--samples-apart=", apart_ns / kMillisecond, "ms")};
@@ -289,7 +289,7 @@ std::string AsTyped(const std::vector<std::string>& arguments) {
   return text;
 }
 
-// What makes no sense for other hosts; "": nothing.
+// What makes no sense for other hosts, or empty.
 std::string WrongElsewhere(const Flags& flags, const LookOptions& options) {
   if (!flags.elsewhere.is_elsewhere()) return "";
   if (!options.pids.empty())
@@ -298,7 +298,7 @@ std::string WrongElsewhere(const Flags& flags, const LookOptions& options) {
   return "";
 }
 
-// What makes no sense with --daemon; "": nothing.
+// What makes no sense with --daemon, or empty.
 std::string WrongByDaemon(const Flags& flags) {
   if (!flags.by_daemon.is_typed) {
     return flags.by_daemon.tenant.empty() ? "" : "--tenant is for --daemon=HOST:PORT";
@@ -362,7 +362,7 @@ int DiagnoseCommand(const std::vector<std::string>& arguments) {
     std::cout << SayJobs(jobs, *looks, say);
   }
   if (flags.dump_flight_recorder) DumpFlightRecorder(looks->front());
-  // A name that fits no job may be mistyped: that is no all-clear.
+  // A name that fits no job may be mistyped: that is not all-clear.
   if (jobs.empty() && !flags.names.empty()) return kExitBadUsage;
   return ExitCodeOf(jobs, *looks);
 }

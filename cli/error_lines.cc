@@ -89,7 +89,7 @@ std::string TimeInLine(absl::string_view line) {
   return "";
 }
 
-// Without what launchers put before a line: "[rank3]: ".
+// Removes what launchers put before a line: "[rank3]: ".
 absl::string_view WithoutPrefix(absl::string_view line) {
   while (absl::StartsWith(line, "[rank") || absl::StartsWith(line, "[1,")) {
     const size_t end = line.find(':');
@@ -122,7 +122,7 @@ absl::string_view TextOf(absl::string_view line) {
   return at == absl::string_view::npos ? line : line.substr(at);
 }
 
-// No pattern knows a secret that has been cut, so the whole line is searched first.
+// No pattern matches a secret that has been cut, so the whole line is searched first.
 std::string ShownError(absl::string_view line, const Redactor& redactor) {
   const std::string clean = CleanText(redactor.Redact(line));
   return CutText(std::string(absl::StripAsciiWhitespace(TextOf(clean))), kLongestErrorLine);

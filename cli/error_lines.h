@@ -16,23 +16,24 @@ namespace rollcall {
 
 // The writer of a line, as far as the line and the log's name show it.
 struct LogWriter {
-  int32_t rank = -1;  // -1: not known
-  std::string host;   // with `pid`, from NCCL's own prefix; "": not known
+  int32_t rank = -1;  // -1 if unknown
+  std::string host;   // with `pid`, from NCCL's own prefix; empty if unknown
   int32_t pid = 0;
 };
 
 struct ErrorLine {
   LogWriter writer;
-  std::string time;  // as the line gives it, "2026-11-23 10:00:01" or "10:00:01.5"; "": it does not
-  std::string text;  // clean, without the prefix; at most kLongestErrorLine
-  std::string path;  // of the log
+  std::string time;   // as the line gives it, "2026-11-23 10:00:01" or "10:00:01.5"; empty if it
+                      // does not
+  std::string text;   // clean, without the prefix; at most kLongestErrorLine
+  std::string path;   // of the log
   uint64_t line = 0;  // in the log, from 1
 };
 
 inline constexpr size_t kLongestErrorLine = 200;
 
-// The rank in a log's path: 3 for "rank_3.log", "stderr-rank3.txt" and ".../3/stderr.log". -1:
-// none.
+// The rank in a log's path: 3 for "rank_3.log", "stderr-rank3.txt" and ".../3/stderr.log". -1 if
+// there is none.
 int32_t RankInPath(const std::string& path);
 
 // The first error of each writer in this log, in the order of the lines, without what the redactor

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall explain: says what the well-known lines of a job's log mean.
+// rollcall explain: explains what the well-known lines of a job's log mean.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -43,7 +43,8 @@ bool AreFiles(const std::vector<std::string>& words) {
          });
 }
 
-// Text from the command line, a file, or stdin. False: this function has printed the error.
+// Text from the command line, a file, or stdin. False after an error, which this function has
+// printed.
 bool Explain(const std::vector<std::string>& words, ExplainedLog* found) {
   const std::string name = absl::StrJoin(words, " ");
   if (name == "-" || (name.empty() && isatty(STDIN_FILENO) == 0)) {

@@ -15,7 +15,7 @@ namespace rollcall {
 // thread of its own goes on with it. `folder` names the folder in that error.
 absl::Status UseInTime(const std::string& folder, std::function<absl::Status()> work);
 
-// The same for work with a result. The result of work that ends too late is dropped.
+// Does the same for work with a result. The result of work that ends too late is dropped.
 template <typename Result>
 absl::StatusOr<Result> GetInTime(const std::string& folder,
                                  std::function<absl::StatusOr<Result>()> work) {

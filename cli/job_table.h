@@ -27,20 +27,20 @@ const char* NameOf(JobOrder order);
 // Sorts the jobs of an answer.
 void SortJobs(JobOrder order, v1::StatusResponse* status);
 
-// A header and a line for each job. No line is longer than `columns`; 0: as long as its text.
+// A header and a line for each job. No line is longer than `columns`; 0 means as long as its text.
 std::vector<StatusLine> JobTable(const v1::StatusResponse& status, int columns);
 
 // "3 jobs: 1 hung, 2 running; 12 agents connected".
 std::string CountJobs(const v1::StatusResponse& status);
 
-// Which daemons on the same database do not answer, so that their jobs may be missing; "": none.
+// Which daemons on the same database do not answer, so that their jobs may be missing, or empty.
 std::string SilentDaemons(const v1::StatusResponse& status);
 
-// The distributed jobs that run without Rollcall's library, with what to type. Empty: there are
+// The distributed jobs that run without Rollcall's library, with what to type. Empty if there is
 // none. `columns`: as of JobTable().
 std::vector<StatusLine> UnrecordedLines(const v1::StatusResponse& status, int columns);
 
-// Returns the job that hangs and has hung the longest; nullptr: no job hangs.
+// Returns the job that hangs and has hung the longest; nullptr if no job hangs.
 const v1::JobStatus* WorstJob(const v1::StatusResponse& status);
 
 // Returns the name of the worst job with its whole verdict, wrapped to `columns`, or on one line if

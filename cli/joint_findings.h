@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins what segments, dumps of the Flight Recorder, NCCL's RAS and logs say of one job into one
+// Joins what segments, dumps of the Flight Recorder, NCCL's RAS and logs report of one job into one
 // incident.
 //
 // The rules judge segments and dumps each on their own: both count calls, but PyTorch counts those
@@ -23,7 +23,7 @@ namespace rollcall {
 using RankPlaces = std::map<int32_t, std::pair<std::string, int32_t>>;
 RankPlaces PlacesOfRanks(const JobState& state);
 
-// Adds to `lead` what the other source says. `other_name`: "the dumps of the Flight Recorder".
+// Adds to `lead` what the other source reports. `other_name`: "the dumps of the Flight Recorder".
 void AddOtherSource(const v1::Incident& other, const std::string& other_name, v1::Incident* lead);
 
 // True if the first incident should lead.

@@ -8,8 +8,8 @@
 
 namespace rollcall {
 
-// Writes an ordinary file as a whole or not at all, and through a link. Writes to what is no
-// ordinary file as it is, and does not wait for the reader of a FIFO. The error says what failed
+// Writes an ordinary file as a whole or not at all, and through a link. Writes to what is not an
+// ordinary file as it is, and does not wait for the reader of a FIFO. The error names what failed
 // and why.
 absl::Status WriteOutputFile(const std::string& path, const std::string& text);
 

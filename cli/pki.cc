@@ -198,7 +198,7 @@ void AddPkiFlags(CLI::App* app, PkiFlags* flags) {
       ->capture_default_str();
 }
 
-// A flag that the action does not know, or a missing name.
+// A flag unknown to the action, or a missing name.
 absl::Status CheckUsage(const CLI::App& app, const Action& action, const PkiFlags& flags) {
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();

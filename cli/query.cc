@@ -116,8 +116,8 @@ bool DaemonQuery::AskPatiently(const char* command, const Call& call) {
   return Judge(command, status);
 }
 
-// True: the answer has come. False: this function has printed what is wrong, and the exit code says
-// it too.
+// True if the answer has come. False after an error, which this function has printed; the exit code
+// shows it too.
 bool DaemonQuery::Judge(const char* command, const grpc::Status& status) {
   if (status.ok()) return true;
   exit_code_ = IsBadUsage(status) ? kExitBadUsage : 1;

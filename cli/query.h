@@ -23,15 +23,15 @@ class DaemonQuery {
   explicit DaemonQuery(const DaemonAddress& daemon);
 
   // Asks the daemon, or one of several, and waits at most five seconds for each; thirty in all, and
-  // says so, while one is there and does not answer. False: this function has printed the error.
-  // `command` is the subcommand that the error suggests.
+  // reports it, while one is there and does not answer. False after an error, which this function
+  // has printed. `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
   // As Ask(), for a call that changes something: once it may have reached the daemon, it is not
   // repeated.
   bool AskToChange(const char* command, const Call& call);
-  // As Ask(), and asks again while the daemon says that it still works on the answer (ABORTED), for
-  // two minutes at most.
+  // Does what Ask() does, and asks again while the daemon reports that it still works on the answer
+  // (ABORTED), for two minutes at most.
   bool AskPatiently(const char* command, const Call& call);
   // The exit code of a command whose Ask() has returned false: kExitBadUsage if the daemon, or this
   // program, calls the words of the command line wrong.
@@ -40,7 +40,7 @@ class DaemonQuery {
   grpc::Status Try(const Call& call);
 
  private:
-  // With a new channel.
+  // Connects with a new channel.
   void Connect();
   grpc::Status TryOnce(const Call& call);
   grpc::Status TryWhileBusy(const Call& call, bool may_repeat = true);
@@ -67,7 +67,7 @@ void AddQueryFlags(CLI::App* app, QueryFlags* flags, Formats formats = Formats::
 
 // The choice of a job and of one of its attempts.
 struct JobFlags {
-  std::string tenant;  // "": any
+  std::string tenant;  // empty means any
   int32_t attempt = kNewest;
 
   static constexpr int32_t kNewest = -1;

@@ -53,7 +53,8 @@ bool IsProcess(const std::string& argument, pid_t* pid) {
   return absl::SimpleAtoi(argument, pid) && *pid > 0 && (kill(*pid, 0) == 0 || errno == EPERM);
 }
 
-// Parses the pids, in the given order, each once. False: this function has printed the error.
+// Parses the pids, in the given order, each once. False after an error, which this function has
+// printed.
 bool ParsePids(const std::vector<std::string>& arguments, std::vector<pid_t>* pids) {
   std::set<pid_t> seen;
   for (const std::string& argument : arguments) {
@@ -235,7 +236,7 @@ std::vector<pid_t> ProcessesOfJob(const std::string& job) {
   return pids;
 }
 
-// False: this function has printed the error.
+// False after an error, which this function has printed.
 bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
   constexpr size_t kMostRanks = 1 << 20;
   SetJob(flags.names.front(), flags.chosen, request);

@@ -33,13 +33,13 @@ LineStyle StateStyle(const std::string& state);
 inline constexpr int kMostCommunicators = 10;  // of a job, unless all are wanted
 
 // A job with its verdict, its other attempts and its communicators, those with the longest waits
-// first; `most`: the most communicators, 0: all.
+// first; `most`: the most communicators, 0 means all.
 std::vector<StatusLine> JobLines(const v1::JobStatus& job, int most);
 
 // Where the whole verdict of a job stands on the screen.
 enum class VerdictShown { kHere, kAbove };
 
-// "waits for job engine (incident engine-1): rank 1 has ..."; "": it waits for no other job.
+// "waits for job engine (incident engine-1): rank 1 has ..."; empty if it waits for no other job.
 std::string ReferralOf(const v1::JobStatus& job);
 
 // The same, no line longer than `columns`: the verdict and the warnings are wrapped. kAbove: the

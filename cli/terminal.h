@@ -10,12 +10,12 @@
 
 namespace rollcall {
 
-// The width of the terminal behind stdout; 0: stdout is no terminal.
+// The width of the terminal behind stdout; 0 if stdout is not a terminal.
 int TerminalColumns();
 
 // What a terminal can show.
 struct TerminalLook {
-  int columns = 0;  // 0: no terminal, lines keep their length
+  int columns = 0;  // 0 without a terminal: lines keep their length
   bool colors = false;
 };
 

@@ -12,14 +12,14 @@ class Option;
 
 namespace rollcall {
 
-// "--comment: \"rack ?4\" is not text in UTF-8" of the first value that is not; "": all are. Paths
-// and commands of a shell may hold any bytes; all else goes to a daemon, into a file or onto a
-// screen as text.
+// "--comment: \"rack ?4\" is not text in UTF-8" of the first value that is not; empty if all are.
+// Paths and commands of a shell may hold any bytes; all else goes to a daemon, into a file or onto
+// a screen as text.
 std::string FindNoText(const CLI::App& app);
 
 // Whether the command line itself has the flag, which may also come from the environment.
 bool IsTyped(const std::vector<std::string>& arguments, const std::string& flag);
-// The first of the flags that the command line has; "": none.
+// The first of the flags that the command line has, or empty.
 std::string FirstTyped(const std::vector<std::string>& arguments,
                        const std::vector<std::string>& flags);
 

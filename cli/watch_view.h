@@ -28,14 +28,14 @@ class WatchView {
  private:
   void Sort();
   void Move(int by);
-  int Selected() const;  // index into status_.jobs(); -1: there is no job
+  int Selected() const;  // index into status_.jobs(); -1 if there is no job
   std::vector<StatusLine> ListLines(int columns, int rows) const;
   void AddUnrecorded(int columns, int most, std::vector<StatusLine>* lines) const;
   std::vector<StatusLine> OpenedLines(int columns, int rows);
 
   v1::StatusResponse status_;
   size_t order_ = 0;      // index into kJobOrders
-  std::string selected_;  // JobName(); "": the first one
+  std::string selected_;  // JobName(); empty means the first one
   bool is_open_ = false;
   int scrolled_ = 0;  // lines of the opened job above the screen
 };

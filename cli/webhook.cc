@@ -30,7 +30,7 @@ sigset_t BlockStopSignals() {
 }
 
 // Looks at the certificate once a second, until a signal comes or `seconds` have passed. Returns
-// the signal; 0: none came.
+// the signal; 0 if none came.
 int Serve(const sigset_t& signals, std::optional<int> seconds, WebhookServer* server) {
   const timespec second = {1, 0};
   for (int passed = 0; !seconds.has_value() || passed < *seconds; ++passed) {

@@ -19,7 +19,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxNamedHosts = 5;  // in a line of the log
-// Of the machine. The rest is for diagnoses, pages and others.
+// The share of the machine. The rest is for diagnoses, pages and others.
 constexpr double kShareForTicks = 0.4;
 // Agents whose job may hang tick at least this often, so that the verdict comes in time. They are
 // few: the others keep the pace that the machine can bear.
@@ -192,7 +192,7 @@ void AgentHub::BeginTurns() {
   }
 }
 
-// False: the agent is gone.
+// False if the agent is gone.
 bool AgentHub::Welcome(const std::string& agent) {
   v1::DaemonMessage message;
   message.mutable_welcome()->set_rollcall_version(ROLLCALL_VERSION);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon does with the messages of agents, and what it tells agents: their welcome, their
-// pace, requests for stacks and facts, and what their hosts are blamed for. It looks for the silent
-// ones, too. gRPC's threads bring messages; the owner's thread calls the rest.
+// What the daemon does with the messages of agents, and what it sends to agents: their welcome,
+// their pace, requests for stacks and facts, and what their hosts are blamed for. It looks for the
+// silent ones, too. gRPC's threads bring messages; the owner's thread calls the rest.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class AgentHub : public AgentSink {
     JobStore* store;
     IncidentBook* incidents;
     JobRunners* runners;
-    Fleet* fleet;  // nullptr: there is none
+    Fleet* fleet;  // nullptr if there is none
     Timeline* timeline;
     DaemonCounters* counters;
   };
@@ -62,7 +62,7 @@ class AgentHub : public AgentSink {
   void BeginTurns() ABSL_LOCKS_EXCLUDED(turns_mutex_);
   // Once a second.
   void UpdatePace(int64_t now_ns);
-  // At most once a second.
+  // Sends at most once a second.
   void TellHostHangs();
   // Ends all waits for agents' answers: the daemon stops.
   void Close();
@@ -84,7 +84,7 @@ class AgentHub : public AgentSink {
   HostHangsDesk host_hangs_;
   Mutex turns_mutex_;  // taken last
   FirstTicks turns_ ABSL_GUARDED_BY(turns_mutex_);
-  // Of the owner's thread, except the atomic ones.
+  // Only the owner's thread uses these, except the atomic ones.
   TickPace pace_;
   int64_t told_hangs_ns_ = 0;
   double cpu_seconds_ = 0;                               // when the pace was updated

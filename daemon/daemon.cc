@@ -19,7 +19,7 @@
 namespace rollcall {
 namespace {
 
-// For the diagnosis after the agents' last ticks.
+// Limits the diagnosis after the agents' last ticks.
 constexpr std::chrono::seconds kLastDiagnosisWithin{2};
 
 constexpr int64_t kPulseEveryNs = kSecond;
@@ -31,7 +31,7 @@ int CountWorkers() {
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 2u, 64u));
 }
 
-// So that the daemons of one database know each other. An embedded daemon has no address.
+// So that the daemons of one database see each other. An embedded daemon has no address.
 std::unique_ptr<Fleet> MakeFleet(const DaemonOptions& options) {
   if (options.database.url.empty() || options.listen.empty()) return nullptr;
   FleetOptions fleet;
@@ -268,7 +268,7 @@ void Daemon::Tick() {
     pulsed_ns_ = now_ns;
     hub_.UpdatePace(now_ns);
     if (options_.security != nullptr) options_.security->Poll(time(nullptr));
-    spdlog::default_logger()->flush();  // it says how many lines it left out
+    spdlog::default_logger()->flush();  // it reports how many lines it left out
     runners_.DropForgotten();
     runners_.Pulse();
   }

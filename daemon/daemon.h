@@ -76,9 +76,9 @@ struct DaemonOptions {
   JobStoreLimits job_limits;
   StreamLimits stream_limits;
   std::string listen;      // HOST:PORT for agents and queries; "" for in-process only
-  std::string http;        // HOST:PORT, port 0 for any; "" for none
-  std::string http_token;  // token that every HTTP request must carry; "" for none
-  // Callers whom the authenticator knows need no `http_token`.
+  std::string http;        // HOST:PORT, port 0 for any; empty for no page
+  std::string http_token;  // token that every HTTP request must carry; empty if not needed
+  // Callers that the authenticator accepts need no `http_token`.
   bool http_token_is_optional = false;
   // Limit of simultaneous connections, so that descriptors remain for other uses.
   int http_connections = 256;
@@ -86,23 +86,26 @@ struct DaemonOptions {
   bool history_is_optional = false;  // start without the history if its file is unusable, and retry
   HistoryLimits history_limits;
   PostgresOptions database;  // the history of several daemons; `history` is its spool then
-  // HOST:PORT by which agents and the other daemons of `database` reach this one; "": `listen`, or
-  // this host's name.
+  // HOST:PORT by which agents and the other daemons of `database` reach this one; empty means
+  // `listen`, or this host's name.
   std::string advertise;
   AlertOptions alerts;
-  // Decides who callers are; must outlive the daemon. nullptr: every caller is the owner.
+  // Decides who callers are; must outlive the daemon. nullptr means every caller is the owner.
   const Authenticator* authenticator = nullptr;
-  // Certificates, and the files that the daemon reads again; must outlive it. nullptr: none.
+  // Certificates, and the files that the daemon reads again; must outlive it. nullptr if there is
+  // none.
   DaemonSecurity* security = nullptr;
-  std::string http_config;              // path of a web.yml; "": none
+  std::string http_config;              // path of a web.yml, or empty
   std::vector<std::string> http_hosts;  // further names that lead to the page
   IncidentQuotaLimits incident_quota;
   int64_t remind_every_ns = 0;  // IncidentBookOptions::remind_every_ns
   HostLabels host_labels;
   std::string default_job = "default";
-  // Asks the Flight Recorders of jobs that stand still; must outlive the daemon. nullptr: none.
+  // Asks the Flight Recorders of jobs that stand still; must outlive the daemon. nullptr if there
+  // is none.
   RecorderSource* recorders = nullptr;
-  // Asks for core dumps of the GPUs of confirmed hangs; must outlive the daemon. nullptr: none.
+  // Asks for core dumps of the GPUs of confirmed hangs; must outlive the daemon. nullptr if there
+  // is none.
   GpuDumpSource* gpu_dumps = nullptr;
   bool log_incidents = true;  // `rollcall run` prints incidents itself
   int64_t tick_ns = 100'000'000;
@@ -124,7 +127,7 @@ class Daemon {
   explicit Daemon(DaemonOptions options);
   ~Daemon();
 
-  // Returns kUnavailable if an address is unusable. The error says which, why, and what to type.
+  // Returns kUnavailable if an address is unusable. The error names which, why, and what to type.
   absl::Status Start();
   // Returns within kStopWithin, even if a disk or receiver hangs. By then it has written all
   // reports that it can, and logged what it could not deliver.
@@ -132,9 +135,9 @@ class Daemon {
 
   // A channel to this daemon inside the process.
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel() { return server_.InProcessChannel(); }
-  int grpc_port() const { return server_.port(); }  // 0: none
+  int grpc_port() const { return server_.port(); }  // 0 if there is none
   std::string page_url() const;                     // "https://127.0.0.1:34567/"
-  std::string http_address() const;                 // "127.0.0.1:34567"; "" for none
+  std::string http_address() const;                 // "127.0.0.1:34567"; empty without a page
 
   // Whether the daemon's own thread and its workers have done something of late.
   bool IsAlive() const;
@@ -147,7 +150,7 @@ class Daemon {
   void AddGpuDump(const JobKey& job, const std::string& incident, const v1::GpuDump& dump) {
     incidents_.AddGpuDump(job, incident, dump);
   }
-  // Of all daemons on the same database.
+  // Answers for all daemons on the same database.
   const QuerySource& queries() const { return *answers_.all; }
 
  private:
@@ -166,7 +169,7 @@ class Daemon {
     explicit Answers(Daemon* daemon);
     PastViews past;
     Queries own;
-    const std::unique_ptr<FleetQueries> of_fleet;  // nullptr: without a fleet
+    const std::unique_ptr<FleetQueries> of_fleet;  // nullptr without a fleet
     QuerySource* const all;
     PastViewsKeeper past_keeper;
     QueryService service;
@@ -182,7 +185,7 @@ class Daemon {
   const DaemonOptions options_;
   Timeline timeline_;
   DaemonCounters counters_;
-  const std::unique_ptr<Fleet> fleet_;  // nullptr: this daemon shares its database with no other
+  const std::unique_ptr<Fleet> fleet_;  // nullptr if this daemon shares its database with no other
   CallRates rates_;
   JobStore store_;
   Callers callers_;
@@ -197,7 +200,7 @@ class Daemon {
   GrpcServer server_;
   std::unique_ptr<HttpServer> http_;
   StopSignal stop_;
-  // Of the thread below, except the atomic one.
+  // Only the thread below uses these, except the atomic one.
   OwnLateness lateness_;
   int64_t pulsed_ns_ = 0, callers_checked_ns_ = 0;
   std::atomic<int64_t> ran_ns_{SteadyNs()};  // when the thread did something last

@@ -27,7 +27,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses it
+constexpr size_t kShortestToken = 32;  // of letters and digits: no attacker guesses it
 
 // Of --help, in the form of cli/examples.cc.
 constexpr char kExamples[] =
@@ -68,7 +68,7 @@ ListenGuards PageGuards(const DaemonOptions& options, const ListenGuards& guards
   page.has_authenticator = page.has_authenticator || !options.http_token.empty();
   if (options.http_config.empty()) return page;
   WebConfigFile config(options.http_config);
-  if (!config.Poll(time(nullptr)).ok()) return page;  // the page's start says what is wrong
+  if (!config.Poll(time(nullptr)).ok()) return page;  // the page's start reports what is wrong
   const auto state = config.current();
   page.has_tls = page.has_tls || state->tls != nullptr;
   page.has_authenticator =

@@ -29,7 +29,7 @@ struct DaemonFlags {
   std::string http_token_file;
   std::string history;
   std::string store, daemon_name;
-  std::string import_history;  // a file; "": none
+  std::string import_history;  // a file, or empty
   int history_days = 180;
   int history_mib = 1024;
   int report_days = 180;
@@ -48,7 +48,7 @@ struct DaemonFlags {
 std::unique_ptr<CLI::App> MakeDaemonApp(DaemonFlags* flags);
 
 // The options that follow from the parsed flags. Reads the files of secrets and templates; errors
-// say which flag is wrong, why, and what to type. Creates nothing.
+// name the wrong flag, why, and what to type. Creates nothing.
 absl::StatusOr<DaemonOptions> MakeDaemonOptions(const DaemonFlags& flags);
 
 // Reads the files of certificates, tokens and keys, and refuses addresses that they do not guard.

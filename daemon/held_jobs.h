@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs of this daemon, as its fleet takes them over and drops them, and what agents of other
-// daemons' jobs are told.
+// The jobs of this daemon, as its fleet takes them over and drops them, and the answers to agents
+// of other daemons' jobs.
 #pragma once
 
 #include <functional>

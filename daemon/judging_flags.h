@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags that say what a hang is: --hang-after and --watch of rollcalld and `rollcall run`.
+// The flags that define a hang: --hang-after and --watch of rollcalld and `rollcall run`.
 #pragma once
 
 #include <string>

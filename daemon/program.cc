@@ -34,7 +34,7 @@ namespace {
 // Measured with an agent and a page, and a margin (docs/measured_history.md).
 constexpr ResourceNeeds kNeeds = {uint64_t{96} << 20, 44, 64};
 
-constexpr int64_t kTellOfIncidents = 1000;  // an import says so each time
+constexpr int64_t kTellOfIncidents = 1000;  // an import logs it each time
 
 int Fail(const absl::Status& status, int code) {
   std::cerr << "rollcalld: " << status.message() << "\n";
@@ -47,7 +47,7 @@ void WarnIfInsecure(const DaemonOptions& options, const DaemonSecurity& security
                options.listen, options.http.empty() ? "no page" : options.http);
 }
 
-// The address of agents, with the port that was free if the flag says 0.
+// The address of agents, with the port that was free if the flag is 0.
 std::string ListenAddress(const std::string& listen, const Daemon& daemon) {
   if (absl::StartsWith(listen, "unix:")) return listen;
   return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", daemon.grpc_port());
@@ -59,7 +59,7 @@ void PrintImported(const ImportCounts& counts, std::ostream* out) {
        << counts.silences << " silences\n";
 }
 
-// Nobody else waits for an import, and a busy server may need long.
+// No other thread waits for an import, and a busy server may need long.
 constexpr std::chrono::seconds kImportConnectsWithin{30};
 
 // Copies the history in `file` into the database. Says on stderr how far it is.

@@ -2,7 +2,7 @@
 // Time stamps for records: the CPU's counter if it is invariant, else CLOCK_MONOTONIC. Two calls of
 // clock_gettime would double the cost of a record.
 //
-// For the whole library and the agent, in any context, also signal handlers.
+// The whole library and the agent use this, in any context, also in signal handlers.
 #pragma once
 
 #include <stdint.h>

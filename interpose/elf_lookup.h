@@ -9,11 +9,11 @@ namespace rollcall {
 
 struct ElfObject {
   void* address;    // of the function, or of its resolver (STT_GNU_IFUNC)
-  char name[4096];  // the loader's name of the object; "": the program, or too long a name
+  char name[4096];  // the loader's name of the object; empty means the program, or too long a name
 };
 
 // Finds an object other than this library that defines the function `symbol`, after skipping `skip`
-// such objects. False: there is none. Opens nothing, allocates nothing, and calls no function of
+// such objects. False if there is none. Opens nothing, allocates nothing, and calls no function of
 // the loader while the loader lists its objects. The object may be unloaded when this returns.
 bool FindDefiningObject(const char* symbol, uint32_t skip, ElfObject* out);
 

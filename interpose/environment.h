@@ -104,9 +104,9 @@ inline int ParsePlaceNumber(const char* text) {
   return value;
 }
 
-// The number that the text begins with, after blanks; 0: none. Not strtoull(): built with
-// glibc 2.38 or newer, the library would call a variant of it that neither an older glibc nor musl
-// has, and no program of theirs would start with the library.
+// The number that the text begins with, after blanks, or 0. Not strtoull(): built with glibc 2.38
+// or newer, the library would call a variant of it that neither an older glibc nor musl has, and no
+// program of theirs would start with the library.
 inline uint64_t LeadingNumber(const char* text) {
   while (*text == ' ') ++text;
   uint64_t value = 0;
@@ -161,7 +161,7 @@ const char* FindJob(Get get) {
 }
 
 // How the process shares its GPU with others: "MIG" (it has a slice of one), "MPS", or "" if no
-// variable says so. Sources: CUDA C++ guide, NVIDIA's MPS documentation.
+// variable shows it. Sources: CUDA C++ guide, NVIDIA's MPS documentation.
 template <typename GetEnv>
 const char* FindGpuSharing(GetEnv get) {
   for (const char* variable : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {

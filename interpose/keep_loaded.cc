@@ -37,7 +37,7 @@ bool IsKept(uintptr_t address) {
   return false;
 }
 
-// The end of the object that starts at `base`, from the program headers in its first page. 0: the
+// The end of the object that starts at `base`, from the program headers in its first page. 0 if the
 // headers lie elsewhere.
 uintptr_t FindEnd(uintptr_t base) {
   constexpr size_t kFirstPage = 4096;

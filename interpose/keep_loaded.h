@@ -7,10 +7,10 @@
 
 namespace rollcall {
 
-// True: the object that holds `address` stays loaded until the process ends, whatever the program
-// closes. False: the loader cannot promise that, and the caller must not keep `address`. Calls the
-// loader; docs/decisions/loader.md lists where the library may do that. May change errno and the
-// state of dlerror().
+// True if the object that holds `address` stays loaded until the process ends, whatever the program
+// closes. If false, the loader cannot promise that, and the caller must not keep `address`. Calls
+// the loader; docs/decisions/loader.md lists where the library may do that. May change errno and
+// the state of dlerror().
 bool KeepLoaded(const void* address);
 
 }  // namespace rollcall

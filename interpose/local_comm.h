@@ -19,12 +19,12 @@ namespace rollcall {
 // The late call of a non-blocking communicator (late.h). The other fields change only while `since`
 // is 0. The thread that sets `since` back to 0 acts on them.
 struct LateCall {
-  segment::Word since{0};  // ticks, unique: the host waits since then; 0: there is no late call
+  segment::Word since{0};  // ticks, unique: the host waits since then; 0 if there is no late call
   std::atomic<segment::BlockedEntry*> blocked{nullptr};
   segment::Word first_record{0}, end_record{0}, entered{0}, p2p_entered{0};
-  std::atomic<uint32_t> end_state{0};  // CommState after it; 0: it changes no state
+  std::atomic<uint32_t> end_state{0};  // CommState after it; 0 if it changes no state
 
-  // The thread that may still place the marker; 0: none. That thread owns the fields below.
+  // The thread that may still place the marker, or 0. That thread owns the fields below.
   std::atomic<uint32_t> marking_thread{0};
   void* stream = nullptr;
   uint64_t collectives = 0, p2p = 0;
@@ -34,7 +34,7 @@ struct LateCall {
 // ones.
 struct PlacedMarker {
   const void* stream = nullptr;
-  const segment::Word* word = nullptr;  // nullptr: none placed
+  const segment::Word* word = nullptr;  // nullptr if none was placed
   uint64_t value = 0;
 };
 
@@ -46,7 +46,7 @@ struct LocalComm {
   segment::RecordEntry* ring = nullptr;  // in the segment, or private_ring
   uint64_t ring_mask = 0;                // records in the ring - 1
   segment::MarkerLane* lanes = nullptr;
-  uint64_t marker_base = 0;  // address of `lanes` for the GPU; 0: no markers
+  uint64_t marker_base = 0;  // address of `lanes` for the GPU; 0 if there are no markers
   void* context = nullptr;   // CUcontext of the communicator's device
   uint32_t index = 0;
   bool non_blocking = false;
@@ -58,10 +58,10 @@ struct LocalComm {
   bool by_plugin = false;  // NCCL reported it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* parent = nullptr;    // of a side channel (side_channel.h)
   std::atomic<bool> has_no_side_channel{false};  // there was no room for one of its side channels
-  segment::RecordEntry* private_ring = nullptr;  // nobody reads it; nullptr: never needed
+  segment::RecordEntry* private_ring = nullptr;  // it is never read; nullptr if never needed
   PlacedMarker placed[segment::kMarkerLanes];
-  // True: nothing shows when the GPU has written the last marker, because two streams share a lane,
-  // a value comes twice, or a graph writes with each launch.
+  // True if nothing shows when the GPU has written the last marker, because two streams share a
+  // lane, a value comes twice, or a graph writes with each launch.
   bool placed_out_of_order = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transfer of NCCL over the network waits for, as NCCL's ProxyStep events say it. For the
+// What a transfer of NCCL over the network waits for, as NCCL's ProxyStep events report it. For the
 // library, the agent, the rules and the reports.
 #pragma once
 

@@ -29,8 +29,8 @@ enum class CallKind : uint8_t {
   kHostWait,
 };
 
-// The name of the call in reports ("AllReduce"). nullptr: a newer library wrote a code that is not
-// in our table; the caller then writes "op <n>".
+// The name of the call in reports ("AllReduce"). nullptr if a newer library wrote a code that is
+// not in our table; the caller then writes "op <n>".
 constexpr const char* OpName(Op op) {
   switch (op) {
 #define CALL(symbol, op, code, kind) \
@@ -111,11 +111,11 @@ inline constexpr uint8_t kNoReduction = 0xff;
 inline constexpr uint8_t kDynamicReduction = 0xfe;
 inline constexpr int32_t kNoPeer = -1;
 
-// What is added to PyTorch's number of a type (c10::ScalarType) that NCCL does not know.
+// What is added to PyTorch's number of a type (c10::ScalarType) that NCCL lacks.
 inline constexpr uint8_t kTorchDtypes = 0x80;
 inline constexpr uint8_t kTorchInt16 = 2, kTorchUint16 = 27;
 
-// PyTorch's name of such a type; nullptr: unknown.
+// PyTorch's name of such a type; nullptr if unknown.
 constexpr const char* TorchDtypeName(uint8_t type) {
   switch (type) {
     case kTorchInt16:
@@ -135,7 +135,7 @@ constexpr const char* TorchDtypeName(uint8_t type) {
   }
 }
 
-// PyTorch's name of an ncclDataType_t, or of a type of its own; nullptr: unknown.
+// PyTorch's name of an ncclDataType_t, or of a type of its own; nullptr if unknown.
 constexpr const char* DtypeName(uint8_t dtype) {
   if (dtype >= kTorchDtypes) return TorchDtypeName(static_cast<uint8_t>(dtype - kTorchDtypes));
   constexpr const char* kNames[] = {"int8",    "uint8",    "int32",       "uint32",
@@ -144,7 +144,7 @@ constexpr const char* DtypeName(uint8_t dtype) {
   return dtype < sizeof(kNames) / sizeof(kNames[0]) ? kNames[dtype] : nullptr;
 }
 
-// The name of an ncclRedOp_t; nullptr: unknown.
+// The name of an ncclRedOp_t; nullptr if unknown.
 constexpr const char* ReductionName(uint8_t reduction) {
   constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg"};
   if (reduction == kDynamicReduction) return "premulsum";

@@ -4,9 +4,9 @@
 
 namespace rollcall {
 
-// The variable of the environment, else of the pod's file; nullptr: neither has it. In a setuid
-// program the pod's file alone counts. Only while the
-// first communicator is made, under its lock: not thread-safe. The result stays valid.
+// The variable of the environment, else of the pod's file; nullptr if neither has it. In a setuid
+// program the pod's file alone counts. Only while the first communicator is made, under its lock:
+// not thread-safe. The result stays valid.
 const char* GetSetting(const char* name);
 
 }  // namespace rollcall

@@ -3,11 +3,11 @@
 //
 // A real function is the next one after ours in the global scope: of NCCL, of MPI, or of the next
 // interposer. RTLD_NEXT does not find objects loaded RTLD_LOCAL, as Python loads them. For those
-// the library looks for the `pncclX` name, which nobody interposes, in all loaded objects (linked,
-// RTLD_LOCAL, static inside another library). If no object has it, the library loads libnccl.so.2
-// itself. MPI has such names too, PMPI_X. PyTorch's functions have only their own names, and are in
-// libtorch_cpu.so. The object of a function that the library keeps stays
-// loaded (keep_loaded.h).
+// the library looks for the `pncclX` name, which no library interposes, in all loaded objects
+// (linked, RTLD_LOCAL, static inside another library). If no object has it, the library loads
+// libnccl.so.2 itself. MPI has such names too, PMPI_X. PyTorch's functions have only their own
+// names, and are in libtorch_cpu.so. The object of a function that the library keeps stays loaded
+// (keep_loaded.h).
 #pragma once
 
 #include <stddef.h>
@@ -34,12 +34,12 @@ enum class Fn : int {
 
 extern std::atomic<void*> real_functions[static_cast<int>(Fn::kCount)];
 
-// Looks the function up, and keeps its address if KeepLoaded() allows. nullptr: no loaded or
+// Looks the function up, and keeps its address if KeepLoaded() allows. nullptr if no loaded or
 // loadable library has the function. Keeps errno. Any thread may call it.
 void* FindReal(Fn fn);
 
 // The real function or variable `symbol`, which is not in calls.def (ncclCommCount). Its object
-// stays loaded. nullptr: no object has it, or the loader cannot keep the object.
+// stays loaded. nullptr if no object has it, or the loader cannot keep the object.
 void* FindRealByName(const char* symbol);
 
 inline void* Real(Fn fn) {
@@ -53,16 +53,16 @@ inline void* Real(Fn fn) {
 bool LinkedCallsReach(const char* symbol, const void* real);
 
 // The C library's dlsym. Works before our constructor has run, also for a sanitizer that starts.
-// The first call enters the loader, so whoever calls it in a call of NCCL holds a KeepCancel.
+// The first call enters the loader, so a caller inside a call of NCCL holds a KeepCancel.
 using DlsymFn = void* (*)(void*, const char*);
 DlsymFn RealDlsym();
 
-// The name of the function that nobody interposes, "pncclX" or "PMPI_X"; `symbol` itself if there
-// is no such name.
+// The name of the function that no library interposes, "pncclX" or "PMPI_X"; `symbol` itself if
+// there is no such name.
 inline constexpr size_t kLongestSymbol = 256;
 void RealName(const char* symbol, char (&out)[kLongestSymbol]);
 
-// The exported wrapper of `name`, and in `*fn` its number. nullptr: calls.def has no such name.
+// The exported wrapper of `name`, and in `*fn` its number. nullptr if calls.def has no such name.
 void* FindWrapper(const char* name, Fn* fn);
 
 }  // namespace rollcall

@@ -2,8 +2,8 @@
 // The state of recording: the mapped segment, the options, the table of communicators, and the
 // clock of the records.
 //
-// For the whole library. Recording() and Now() are for the hot path and for signal handlers: they
-// take no lock and make no system call (Now() makes one if the CPU has no usable counter).
+// The whole library uses this. Recording() and Now() are for the hot path and for signal handlers:
+// they take no lock and make no system call (Now() makes one if the CPU has no usable counter).
 // recording.h defines when recording starts and ends.
 #pragma once
 
@@ -19,7 +19,7 @@
 namespace rollcall {
 
 struct Recorder {
-  std::atomic<segment::SegmentHeader*> header{nullptr};  // null: not recording
+  std::atomic<segment::SegmentHeader*> header{nullptr};  // null if not recording
   // As `header`, for code that is inside a call: stays set, and writable, after recording ends.
   std::atomic<segment::SegmentHeader*> mapping{nullptr};
   segment::BlockedEntry* blocked = nullptr;

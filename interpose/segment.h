@@ -74,26 +74,26 @@ enum LeftOut : uint32_t {
 
 enum class ExitMark : uint32_t { kNone = 0, kExited = 1 };
 
-// The same instant on three clocks.
+// Holds one instant on three clocks.
 struct ClockPair {
   Word ticks;
   Word monotonic_ns;
   Word realtime_ns;
 };
 
-// The program's annotations (rollcall.h). Stored as words, so that nobody waits: a phase that is
+// The program's annotations (rollcall.h). Stored as words, so that no thread waits: a phase that is
 // read during a change may mix the old text and the new one.
 inline constexpr size_t kPhaseWords = 6;
 struct Annotations {
-  Word step;                // 1 + the step; 0: none
+  Word step;                // 1 + the step, or 0
   Word phase[kPhaseWords];  // text, with zeros after it
 };
 
 // A key of a store (PyTorch's TCPStore, FileStore) that a thread waits for. Readers check the text.
 struct AwaitedKey {
-  HalfWord tid;     // 0: the entry is free
+  HalfWord tid;     // 0 if the entry is free
   HalfWord keys;    // the number of keys that the thread waits for; `text` is the first of them
-  Word timeout_ms;  // of the wait; 0: none; kUnknownTimeout
+  Word timeout_ms;  // of the wait, or 0; kUnknownTimeout
   char text[176];   // with a 0 at the end; of a longer key its number (key_number.h) and its end
 };
 static_assert(sizeof(AwaitedKey) == 192);
@@ -115,13 +115,13 @@ struct SegmentHeader {
   uint64_t start_time;  // clock ticks since boot, /proc/PID/stat field 22
   char host[64];
   char boot_id[40];
-  // ROLLCALL_JOB, or the launcher's job id; "": none. `long_job` has the whole name.
+  // ROLLCALL_JOB, or the launcher's job id, or empty. `long_job` has the whole name.
   char job[64];
-  int32_t global_rank, world_size, local_rank;  // from the environment; -1: none
-  int32_t nccl_version;                         // NCCL_VERSION_CODE; 0: unknown
+  int32_t global_rank, world_size, local_rank;  // from the environment, or -1
+  int32_t nccl_version;                         // NCCL_VERSION_CODE; 0 if unknown
   char command[256];                            // argv: each argument ends with a 0
   char library_version[16];
-  char gpu_sharing[8];  // "MIG", "MPS"; "": no variable says that the GPU is shared
+  char gpu_sharing[8];  // "MIG", "MPS"; empty if no variable shows that the GPU is shared
 
   ClockSource clock_source;
   uint32_t reserved2;
@@ -140,7 +140,7 @@ struct SegmentHeader {
   Word unknown_comm_calls;  // calls on communicators whose creation was not recorded
   Word lost_graph_calls;    // calls in CUDA graphs whose launches cannot be recorded
 
-  HalfWord stack_signal;  // makes a thread's handler check the stack slots; 0: none
+  HalfWord stack_signal;  // makes a thread's handler check the stack slots, or 0
   HalfWord site_count;    // Sites that can be read; never falls
   HalfWord requester;     // written by the requester of stacks: a number in its socket's name
 
@@ -156,8 +156,8 @@ struct SegmentHeader {
   HalfWord life_lock;      // 1: the process holds an OFD lock on the file's first byte
   HalfWord left_out;       // LeftOut: the parts that there was no room for
   char long_job[256];      // the job's name (CopyJobName() in environment.h)
-  // 1 + the number of seccomp filters when the segment was made; 0: unknown. A thread that has more
-  // has forbidden itself system calls since, and may be killed for those of a stack request.
+  // 1 + the number of seccomp filters when the segment was made; 0 if unknown. A thread that has
+  // more has forbidden itself system calls since, and may be killed for those of a stack request.
   HalfWord seccomp_filters;
   // The newest Python exception that ended a thread, and the thread's name in Python. Written
   // before `thread_error_ticks`, which is 0 while there is none.
@@ -172,10 +172,10 @@ static_assert(sizeof(SegmentHeader) <= 4096);
 
 // A thread that makes calls. `since` is not 0 while the thread is inside a blocking call.
 struct BlockedEntry {
-  HalfWord tid;   // 0: the entry is free
+  HalfWord tid;   // 0 if the entry is free
   HalfWord op;    // an Op
   HalfWord comm;  // index of the CommBlock; kNoComm
-  HalfWord key;   // 1 + the index of an AwaitedKey; 0: none
+  HalfWord key;   // 1 + the index of an AwaitedKey, or 0
   Word since;     // ticks
   // What the thread waits for: a stream or an event, for comparison only; for calls of MPI and gloo
   // 1 + the position of the collective, 0 if it waits for none.
@@ -196,7 +196,7 @@ enum StackRequestFlags : uint32_t {
 // `answered`. A requester that gives up sets `requested` to 0. If `claimed` then equals `answered`,
 // no thread writes to the slot or will.
 struct StackSlot {
-  Word requested;  // request number << 8 | index of this slot; 0: no request
+  Word requested;  // request number << 8 | index of this slot; 0 if there is no request
   Word claimed;
   Word answered;
   HalfWord flags;        // StackRequestFlags
@@ -206,7 +206,7 @@ struct StackSlot {
 };
 static_assert(sizeof(StackSlot) == 64);
 
-// Sockets beside the segments, and the byte that says what a passed descriptor is. "agent.sock" is
+// Sockets beside the segments, and the byte for the kind of a passed descriptor. "agent.sock" is
 // the agent's, "ask-<requester>.sock" a requester's.
 inline constexpr char kAgentSocket[] = "agent.sock";
 inline constexpr char kRequesterSocketPrefix[] = "ask-";
@@ -229,7 +229,7 @@ enum class CommState : uint32_t {
   kAborted = 6,
   kRevoked = 7,
   kFailed = 8,      // creation returned an error
-  kPassedOver = 9,  // entered a split and is no member of a child (NCCL_SPLIT_NOCOLOR)
+  kPassedOver = 9,  // entered a split and is not a member of a child (NCCL_SPLIT_NOCOLOR)
 };
 
 enum CommFlags : uint32_t {
@@ -264,13 +264,13 @@ struct CommEntry {
   // the split has returned.
   Word id;
   Word parent_id;
-  Word split_id;         // 0: not created by a split
+  Word split_id;         // 0 if not created by a split
   HalfWord rank;         // int32
   HalfWord size;         // int32
-  HalfWord device;       // int32; -1: unknown
+  HalfWord device;       // int32; -1 if unknown
   HalfWord child_count;  // splits and shrinks that this communicator's rank has entered
   HalfWord parent_rank, parent_size;
-  Word base_id;  // hash of the unique id alone; 0: this rank has none
+  Word base_id;  // hash of the unique id alone; 0 if this rank has none
   alignas(8) char name[64];
   Word init_entered;  // ticks
   Word reserved;
@@ -281,7 +281,7 @@ struct CommEntry {
   // id, which is all that the joining ranks have, and the id that the other ranks compute.
   Word grow_base_id;
   Word grow_id;
-  HalfWord ring_capacity;  // records in the ring, a power of two; 0: kRingCapacity
+  HalfWord ring_capacity;  // records in the ring, a power of two; 0 means kRingCapacity
 
   // Progress. Collectives take positions; sends and receives have counts of their own.
   alignas(64) Word entered;
@@ -333,26 +333,26 @@ enum RecordFlags : uint8_t {
 struct RecordEntry {
   HalfWord seq;  // 2n+1 while record n is written, 2n+2 once it can be read (mod 2^32)
   uint32_t thread;
-  int32_t peer;    // root or peer; -1: none
-  uint16_t group;  // nth group of the thread; 0: none
+  int32_t peer;    // root or peer, or -1
+  uint16_t group;  // nth group of the thread, or 0
   uint8_t op;
   uint8_t dtype;
   uint8_t reduction;
   std::atomic<uint8_t> result;  // ncclResult_t, valid once `returned` is set
   uint8_t flags;                // RecordFlags
-  uint8_t shape;                // 1 + index of a Shape; 0: none
+  uint8_t shape;                // 1 + index of a Shape, or 0
   uint32_t position;            // low 32 bits
   uint64_t entered;             // ticks
-  Word returned;                // ticks; 0: not yet
+  Word returned;                // ticks; 0 if not yet
   uint64_t count;               // elements
   uint64_t stream;              // for comparison only
-  uint64_t caller;              // code address; upper 16 bits: 1 + index of a Site, 0: none
+  uint64_t caller;              // code address; upper 16 bits: 1 + index of a Site, or 0
 };
 static_assert(sizeof(RecordEntry) == 64);
 
 // A line of Python that made calls. Written once, before `site_count` includes it.
 struct Site {
-  int32_t line;  // 0: unknown
+  int32_t line;  // 0 if unknown
   uint32_t reserved;
   char file[160];  // the end of a longer path
   char function[88];
@@ -365,10 +365,10 @@ inline constexpr int kSiteShift = 48;  // of the site's number in RecordEntry::c
 // once.
 inline constexpr int kShapeDims = 9;
 struct Shape {
-  HalfWord dims;  // 1 + the number of dimensions; 0: not written yet
+  HalfWord dims;  // 1 + the number of dimensions; 0 if not written yet
   uint32_t reserved;
   int64_t sizes[kShapeDims];
-  char call[32];  // the framework's name of the call: "all_to_all_single"; "": NCCL's name
+  char call[32];  // the framework's name of the call: "all_to_all_single"; empty means NCCL's name
 };
 static_assert(sizeof(Shape) == 112);
 inline constexpr uint32_t kNoSizes = kShapeDims + 2;  // in Shape::dims: there is only a name
@@ -409,7 +409,7 @@ constexpr uint64_t Mix(uint64_t h, uint64_t value) {
   return h ^ (h >> 32);
 }
 
-// `op` must be canonical. `peer` is the root; -1: the call has none.
+// `op` must be canonical. `peer` is the root; -1 if the call has none.
 constexpr uint64_t NextSignature(uint64_t signature, uint8_t op, uint8_t dtype, uint8_t reduction,
                                  int32_t peer, uint64_t count) {
   const uint64_t head = op | uint64_t{dtype} << 8 | uint64_t{reduction} << 16 |

@@ -44,10 +44,10 @@ char segment_folder[PATH_MAX - 64];  // room for the file's name
 uint64_t segment_inode;
 std::atomic<size_t> reserved_end{0};  // bytes that the file reserved
 std::atomic<uint64_t> free_mib{0};    // when last measured
-// The address of the mapping, during and after the making; nullptr: none. The first page of the
-// file is mapped there alone: it keeps the file open, and so the lock, also after the segment's
-// mapping behind it has been replaced. Set before anything is mapped there, so that a forked child
-// always finds it.
+// The address of the mapping, during and after the making, or nullptr. The first page of the file
+// is mapped there alone: it keeps the file open, and so the lock, also after the segment's mapping
+// behind it has been replaced. Set before anything is mapped there, so that a forked child always
+// finds it.
 std::atomic<char*> region{nullptr};
 // Which pages of the segment are mapped, in units of the smallest page. The rest of the region
 // cannot be read: the file has no such pages.
@@ -91,7 +91,8 @@ int Open(const char* path, int flags) {
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0));
 }
 
-// False: the path is too long. Makes the path absolute: the program may change its directory later.
+// False if the path is too long. Makes the path absolute: the program may change its directory
+// later.
 bool NameFolder() {
   const char* wanted = GetSetting("ROLLCALL_DIR");
   if (wanted == nullptr || *wanted == '\0') {
@@ -105,8 +106,8 @@ bool NameFolder() {
   return length > 0 && static_cast<size_t>(length) < sizeof(segment_folder);
 }
 
-// Prepares the folder. It must belong to our user and be no link: otherwise other users could
-// choose where this process writes.
+// Prepares the folder. It must belong to our user and must not be a link: otherwise other users
+// could choose where this process writes.
 bool PrepareFolder() {
   if (!NameFolder()) {
     ReportNotRecording("too long a path for the segment directory:", segment_folder);
@@ -140,7 +141,7 @@ Room MeasureFolderRoom() {
   return room;
 }
 
-// False: the kernel would send SIGXFSZ.
+// False if the kernel would send SIGXFSZ.
 bool MayWriteTo(size_t end) {
   struct rlimit limit;
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -232,7 +233,8 @@ int CreateFile(uint64_t start_time, uint64_t own_namespace) {
   return -1;
 }
 
-// Whoever ends removes the folder if it is empty, so it can go between our making it and using it.
+// A process that ends removes the folder if it is empty, so it can go between our making it and
+// using it.
 int CreateFileInFolder(uint64_t start_time, uint64_t own_namespace) {
   for (int i = 0; i < kTries; ++i) {
     if (!PrepareFolder()) return -1;
@@ -270,8 +272,8 @@ bool IsMapped(size_t offset) {
   return mapped[offset / kSmallestPage].load(std::memory_order_acquire);
 }
 
-// Maps the bytes in the place of the segment, for reading and writing. The file must have them:
-// whoever looks for pointers in all memory of a process (valgrind's search for leaks) reads
+// Maps the bytes in the place of the segment, for reading and writing. The file must have them: a
+// tool that looks for pointers in all memory of a process (valgrind's search for leaks) reads
 // everything that is mapped for reading, and a page without a file behind it costs a SIGBUS for
 // each word. A page that is mapped stays as it is, because the GPU may write there.
 bool MapPart(int fd, size_t begin, size_t end) {
@@ -295,7 +297,7 @@ size_t StackAreaBegin() { return PageOf(segment::kStackAreaOffset); }
 size_t StackAreaEnd() { return PageOf(segment::kSitesOffset + PageBytes() - 1); }
 
 // Maps the stack area, which is a hole in the file until an agent requests stacks. Only for
-// writing: so it is no memory that one may read.
+// writing: so it is not memory that one may read.
 void MapStackArea(int fd) {
   const size_t begin = StackAreaBegin();
   mmap(region.load() + kSegmentAt + begin, StackAreaEnd() - begin, PROT_WRITE,
@@ -303,8 +305,8 @@ void MapStackArea(int fd) {
 }
 
 // Maps what the file has, and its first page once more. After a failure the address range stays
-// reserved, because another thread may have mapped parts of it by then. False: there is no room, or
-// no memory.
+// reserved, because another thread may have mapped parts of it by then. False if there is no room,
+// or no memory.
 bool MapFile(int fd, SegmentFile* file) {
   struct stat about;
   reserved_end.store(0, std::memory_order_relaxed);
@@ -331,7 +333,7 @@ bool MapFile(int fd, SegmentFile* file) {
   return true;
 }
 
-// False: mmap failed, and the mapping stays as it is.
+// False if mmap failed, and the mapping stays as it is.
 bool ReplaceMapping(char* memory, size_t bytes) {
   return bytes == 0 ||
          mmap(memory, bytes, PROT_READ | PROT_WRITE,
@@ -340,7 +342,7 @@ bool ReplaceMapping(char* memory, size_t bytes) {
 
 // Puts private memory in the place of what is mapped of the segment, and of nothing else: all of it
 // would be 47 MB of those that the process may have (RLIMIT_DATA, vm.overcommit_memory=2), and it
-// may have few. False: it may have less still.
+// may have few. False if it may have less still.
 bool ReplaceMapped(char* segment) {
   const size_t page = PageBytes(), stacks = StackAreaBegin();
   bool all = ReplaceMapping(segment + stacks, StackAreaEnd() - stacks);
@@ -365,7 +367,7 @@ void CloseInherited() {
   }
 }
 
-// Opens the segment's file, if it still has its name; -1: it does not.
+// Opens the segment's file, if it still has its name; -1 if it does not.
 int OpenAgain() {
   const int fd = Open(segment_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;

@@ -13,9 +13,9 @@
 namespace rollcall {
 
 struct SegmentFile {
-  void* memory = nullptr;      // the segment's place; nullptr: no segment (reported)
+  void* memory = nullptr;      // the segment's place; nullptr if there is no segment (reported)
   bool life_lock = false;      // held until the process ends
-  uint64_t pid_namespace = 0;  // inode; 0: unknown
+  uint64_t pid_namespace = 0;  // inode; 0 if unknown
 };
 
 // Makes the file, with room for the header, and maps what it has, in the folder ROLLCALL_DIR or
@@ -35,19 +35,19 @@ struct SegmentPart {
   RoomFor use;
 };
 
-// Reserves and maps the first of these parts that there is room for. Returns its index; -1: none
+// Reserves and maps the first of these parts that there is room for. Returns its index; -1 if none
 // fits.
 int ReserveFirstFit(const SegmentPart* parts, int count);
 
-// Reserves and maps the bytes of an optional part. False: there is no room.
+// Reserves and maps the bytes of an optional part. False if there is no room.
 bool ReserveInSegment(size_t begin, size_t end);
 
 // Whether another process has truncated the file below what it reserved. Our next write there would
 // end the process (SIGBUS).
 bool SegmentIsCutShort();
 
-// Whether `address` lies in the segment. Puts private memory in the segment's place then. False: it
-// does not, or there is no memory. For the handler of a fault there.
+// Whether `address` lies in the segment. Puts private memory in the segment's place then. False if
+// it does not, or there is no memory. The handler of a fault there calls this.
 bool CoverSegment(const void* address);
 
 // Replaces the mapping by private memory, so that threads that still write there do no harm. Erases

@@ -4,7 +4,7 @@
 //
 // Counts, not records: a program may send a million small messages, which would push the
 // collectives out of the ring. The nth message that a rank sends to a peer with a tag is the nth
-// one that the peer receives from it with that tag, so two counts tell whether the other end of a
+// one that the peer receives from it with that tag, so two counts show whether the other end of a
 // message was issued.
 #pragma once
 
@@ -20,10 +20,10 @@ inline constexpr int32_t kMixedTags = -2;  // of the tags of a peer that have no
 // which MPI chooses the source or the tag: `receives` are those that are open. Once one is done, it
 // counts in the entry of its source and tag.
 struct MessageEntry {
-  Word key;  // MessageKey(); 0: the entry is free
+  Word key;  // MessageKey(); 0 if the entry is free
   // How many the rank has issued, modulo 2^32.
   HalfWord sends, receives;
-  // How many of them must be done for a thread to go on; 0: no thread waits for one.
+  // How many of them must be done for a thread to go on; 0 if no thread waits for one.
   HalfWord sends_awaited, receives_awaited;
 };
 static_assert(sizeof(MessageEntry) == 24);
@@ -43,13 +43,13 @@ inline constexpr uint32_t kMessagePeers = 144;
 struct MessageTable {
   HalfWord used;       // entries
   HalfWord lost;       // messages without an entry
-  HalfWord cancelled;  // not 0: a receive may have been cancelled, and counts nevertheless
+  HalfWord cancelled;  // nonzero if a receive may have been cancelled; it counts nevertheless
   HalfWord reserved;
   MessageEntry entries[kMessageEntries];
 };
 static_assert(sizeof(MessageTable) == kRingOffset - kMarkersOffset);
 
-// Never 0: a peer counts from 0, and kAnySource is 1 below.
+// Never 0, because a peer counts from 0, and kAnySource is 1 below.
 constexpr uint64_t MessageKey(int32_t peer, int32_t tag) {
   return uint64_t{static_cast<uint32_t>(peer) + 2} << 32 | static_cast<uint32_t>(tag);
 }

@@ -17,12 +17,12 @@ namespace rollcall::segment {
 inline constexpr uint32_t kNetworkSteps = 8;
 
 struct NetworkEntry {
-  Word key;         // NetworkKey(); 0: the entry is free
+  Word key;         // NetworkKey(); 0 if the entry is free
   Word generation;  // CommEntry::init_entered: the block may have had another communicator since
-  Word began;       // ticks: the newest operation's first step; 0: no step has begun
+  Word began;       // ticks: the newest operation's first step; 0 if no step has begun
   Word begun;       // steps of that operation that have begun
   Word ended;       // of them, those that have ended
-  Word waits;       // byte n % 8: the NetworkWait of step n; 0: NCCL has posted nothing for it
+  Word waits;       // byte n % 8: the NetworkWait of step n; 0 if NCCL has posted nothing for it
   Word changed;     // ticks of the newest change
   Word reserved;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads and stores of the segment's words.
 //
-// For the whole library, in any context: plain atomic accesses, no system call, no lock.
+// The whole library uses this, in any context: plain atomic accesses, no system call, no lock.
 #pragma once
 
 #include "interpose/segment.h"

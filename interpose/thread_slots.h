@@ -15,7 +15,7 @@
 
 namespace rollcall {
 
-// Claims a slot for the calling thread; -1: none is free. `owner_of(i)` points to the id of the
+// Claims a slot for the calling thread; -1 if all are in use. `owner_of(i)` points to the id of the
 // thread that owns slot i, 0 while the slot is free.
 template <typename OwnerOf>
 int ClaimThreadSlot(int slots, OwnerOf owner_of) {

@@ -24,7 +24,7 @@ std::atomic<bool> clocks_name_threads{false};
 int32_t AskKernel() { return static_cast<int32_t>(syscall(SYS_gettid)); }
 
 // The C library makes the number of a thread's clock from the thread's id, without a system call
-// (include/linux/posix-timers.h: the complement of the id, above three bits). 0: it does not.
+// (include/linux/posix-timers.h: the complement of the id, above three bits). 0 if it does not.
 int32_t FromClock() {
   clockid_t clock = 0;
   if (&pthread_getcpuclockid == nullptr) return 0;

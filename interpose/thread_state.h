@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state that the library keeps for each thread.
 //
-// For the hot path, on the thread itself: no thread reads the state of another. It lies in
+// The hot path uses this on the thread itself: no thread reads the state of another. It lies in
 // thread-local storage, so it stays small; group_lists.h has the large part.
 #pragma once
 
@@ -21,7 +21,7 @@ struct GroupComm {
   cudaStream_t stream;
   uint64_t entered, p2p_entered, signature, recorded;
   uint64_t capture;      // from FindCapture()
-  CallGraph* graph;      // the graph that captures the calls; nullptr: none
+  CallGraph* graph;      // the graph that captures the calls, or nullptr
   uint32_t graph_calls;  // calls that `graph` held before
 };
 
@@ -40,7 +40,7 @@ struct ThreadState {
   bool blocked_claimed;
   bool polls;                  // tests requests of MPI in a loop (poll_loops.h)
   bool locked_in;              // may not read the clock any more: `inside` stays set (prctl.cc)
-  uint8_t next_shape;          // of the next call, from the program; 0: none
+  uint8_t next_shape;          // of the next call, from the program, or 0
   uint8_t kept_shape;          // of all calls until PyTorch's method returns (torch_shapes.h)
   uint16_t epoch_before_fork;  // SegmentFileEpoch(), for the child (segment_file.h)
   uint16_t group_number;
@@ -50,9 +50,9 @@ struct ThreadState {
   segment::BlockedEntry* blocked;
   LocalComm* last_comm;
   uint32_t thread_id;
-  uint32_t messages_on;       // 1 + index of the communicator of its message call of MPI; 0: none
+  uint32_t messages_on;       // 1 + index of the communicator of its message call of MPI, or 0
   uint64_t nested_unique_id;  // hash of the id that CommInitAll made inside
-  GroupLists* lists;          // nullptr: the thread has never opened a group
+  GroupLists* lists;          // nullptr if the thread has never opened a group
 };
 // A process that loads the library late (NCCL, as its plugin) has 1,664 bytes of static
 // thread-local storage for all such libraries, in glibc up to 2.36.
@@ -74,10 +74,10 @@ class InsideCall {
 };
 
 // The thread's id as gettid() returns it. Makes no system call once LearnThreadIds() has found that
-// the C library tells the id: the program may have forbidden gettid() since.
+// the C library gives the id: the program may have forbidden gettid() since.
 int32_t ThreadId();
 
-// For the thread that starts recording.
+// The thread that starts recording calls this.
 void LearnThreadIds();
 
 // Resets the calling thread's state, in a child of fork.

@@ -14,7 +14,7 @@
 #endif
 
 extern "C" {
-// c10::intrusive_ptr<c10d::Work>. Because of the two functions, which nobody calls or defines, the
+// c10::intrusive_ptr<c10d::Work>. Because of the two functions, which no code calls or defines, the
 // compiler returns it through memory of the caller, as it does with that class.
 struct TorchWork {
   void* work;

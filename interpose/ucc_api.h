@@ -65,7 +65,7 @@ struct UccTeamParams {
   uint64_t outstanding;
   uint64_t ep;
   const uint64_t* ep_list;
-  int ep_range;  // 0: `ep` is a rank
+  int ep_range;  // 0 if `ep` is a rank
   uint64_t team_size;
   int sync_type;
   UccOob oob;

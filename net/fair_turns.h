@@ -35,7 +35,7 @@ class FairTurns {
     owners_[owner].waiting.emplace_back(next_++, std::move(item));
   }
 
-  // nullopt: nothing waits, or only items of owners who have their threads. Each turn needs its
+  // nullopt if nothing waits, or only items of owners who have their threads. Each turn needs its
   // End(), and after it another Take().
   std::optional<Turn> Take() {
     const auto next = std::min_element(

@@ -34,7 +34,7 @@ constexpr int64_t kStarvedAfterNs = 5 * kSecond;
 constexpr unsigned kUnconfirmedMs = 60'000;
 constexpr int kMostAtOnce = 256;  // connections, before others have their turn
 
-// 0: it is not open.
+// 0 if it is not open.
 uint64_t InodeOf(int fd) {
   struct stat file = {};
   return fstat(fd, &file) == 0 && S_ISSOCK(file.st_mode) ? file.st_ino : 0;
@@ -103,7 +103,7 @@ void GrpcAcceptor::Serve() {
 }
 
 void GrpcAcceptor::AcceptFrom(HttpListener* listener) {
-  // accept() reports a lack of descriptors also where nobody waits.
+  // accept() reports a lack of descriptors also if no connection waits.
   if (!listener->HasClient()) return EndStarving();
   for (int i = 0; i < kMostAtOnce; ++i) {
     if (!HasPlace()) return listener->Pause();
@@ -202,7 +202,7 @@ std::string GrpcAcceptor::LocalAddressOf(const std::string& peer) const {
   return loopback_.LocalAddressOf(PeerKey(peer));
 }
 
-// Closes the connection that may be replaced, if there is one. False: no descriptor is free yet;
+// Closes the connection that may be replaced, if there is one. False if no descriptor is free yet;
 // gRPC needs a moment to close those that it owns.
 bool GrpcAcceptor::FreeDescriptor() {
   PendingConnections::Place place;
@@ -302,7 +302,7 @@ void GrpcAcceptor::Starve() {
                       " file descriptors of this process are in use (ulimit -n, LimitNOFILE=)"));
 }
 
-// True: the descriptor is free.
+// True if the descriptor is free.
 bool GrpcAcceptor::Replace(int fd, const char* reason) {
   PendingConnections::Connection connection;
   {

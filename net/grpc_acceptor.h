@@ -3,8 +3,8 @@
 //
 // gRPC's own listener stops for ever when the process has no file descriptor left, and it limits no
 // connection whose caller is unknown. This one keeps descriptors in reserve, closes clients that
-// say nothing or that the daemon does not come to know (pending_connections.h), and goes on as soon
-// as a descriptor is free.
+// send nothing or that the daemon does not identify (pending_connections.h), and goes on as soon as
+// a descriptor is free.
 //
 // Owns one thread, which never waits for a client.
 #pragma once
@@ -33,7 +33,7 @@ inline constexpr char kRefusedSilent[] = "silent";            // sent nothing
 inline constexpr char kRefusedUnknown[] = "unknown";          // made no call that the daemon admits
 inline constexpr char kRefusedCrowd[] = "crowd";              // more than a limit
 inline constexpr char kRefusedDescriptors[] = "descriptors";  // no file descriptor is free
-inline constexpr char kRefusedFrames[] = "frames";            // sent what Http2Guard allows nobody
+inline constexpr char kRefusedFrames[] = "frames";            // sent what Http2Guard refuses
 // Another open connection has the same address and port on this host.
 inline constexpr char kRefusedTwin[] = "twin";
 
@@ -61,7 +61,7 @@ class GrpcAcceptor {
   // The daemon knows the caller at this peer, as Presented names it. Any thread.
   void Admit(const std::string& peer);
   // The address of this host at which the connection of a peer on loopback arrived, in the form of
-  // Presented; "": unknown. Any thread.
+  // Presented; empty if unknown. Any thread.
   std::string LocalAddressOf(const std::string& peer) const;
   // Whether clients have waited for a descriptor for some seconds. Any thread.
   bool IsStarved() const { return is_starved_; }

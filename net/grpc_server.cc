@@ -19,25 +19,25 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kCallsEndWithin{2};
-// What a stream may receive of messages that nobody reads yet. An agent's next ticks wait there
-// while the daemon is late, so thousands of streams fill it. A message that is being read has all
-// the room that it needs.
+// What a stream may receive of unread messages. An agent's next ticks wait there while the daemon
+// is late, so thousands of streams fill it. A message that is being read has all the room that it
+// needs.
 constexpr int kBytesAhead = 16 << 10;
-// Of a buffer for reading. gRPC 1.51 heeds it only without the experiment tcp_read_chunks, with
-// which a buffer has 64 KiB after one long message.
+// The size of a buffer for reading. gRPC 1.51 heeds it only without the experiment tcp_read_chunks,
+// with which a buffer has 64 KiB after one long message.
 constexpr int kReadBytes = 8 << 10;
-// For a handshake and the client's settings. The acceptor's limit is shorter; this one holds also
-// for the sockets of this user.
+// The time for a handshake and the client's settings. The acceptor's limit is shorter; this one
+// holds also for the sockets of this user.
 constexpr int kHandshakeMs = 20'000;
 
 using ExternalConnection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
 
-// Of one connection at once. An agent has one, a person's command some, and another daemon one for
-// each question that it passes on; their clients wait for a free one.
+// The streams of one connection at once. An agent has one, a person's command some, and another
+// daemon one for each question that it passes on; their clients wait for a free one.
 constexpr int kStreams = 100;
 constexpr int kHeaderBytes = 8 << 10;  // with a token of an issuer
 
-// Nobody but this user can connect to one.
+// Only this user can connect to one.
 bool IsOfUnixSocket(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
@@ -47,7 +47,7 @@ bool IsOfUnixSocket(int fd) {
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
-  // gRPC 1.51 has no limit for what a compressed message becomes. Nobody sends one.
+  // gRPC 1.51 has no limit for what a compressed message becomes. No client sends one.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   // These hold once the client has acknowledged them; Http2Guard holds always.

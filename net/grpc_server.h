@@ -46,7 +46,7 @@ class GrpcServer {
 
   // `address` as in ListenSockets; "" accepts no other process. `unknown` answers the calls that no
   // service has; all of them must outlive this object. `is_tls`: whether the credentials are of
-  // TLS. Returns kUnavailable if the address is unusable; the error says what to type.
+  // TLS. Returns kUnavailable if the address is unusable; the error names what to type.
   absl::Status Start(const std::string& address,
                      const std::shared_ptr<grpc::ServerCredentials>& credentials,
                      const std::vector<grpc::Service*>& services,
@@ -55,7 +55,7 @@ class GrpcServer {
   // The caller at this peer (as Presented names it) is known: the connection may stay. Thread-safe.
   void Admit(const std::string& peer);
   // The address of this host at which the connection of a peer on loopback arrived, in the form of
-  // Presented; "": unknown. Thread-safe.
+  // Presented; empty if unknown. Thread-safe.
   std::string LocalAddressOf(const std::string& peer) const;
   // Whether clients have waited for some seconds, because no file descriptor is free. Thread-safe.
   bool IsStarved() const;
@@ -64,7 +64,7 @@ class GrpcServer {
   // twice.
   void Stop();
 
-  int port() const;  // 0: none
+  int port() const;  // 0 if there is none
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel();
 
  private:
@@ -72,7 +72,7 @@ class GrpcServer {
 
   std::unique_ptr<ListenSockets> sockets_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> into_grpc_;
-  std::unique_ptr<GrpcAcceptor> acceptor_;  // nullptr: no address
+  std::unique_ptr<GrpcAcceptor> acceptor_;  // nullptr if there is no address
   std::unique_ptr<grpc::Server> server_;
 };
 

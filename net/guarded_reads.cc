@@ -87,7 +87,7 @@ class GuardedConnection {
 std::atomic<uint64_t> ended{0};
 std::atomic<const char*> newest_reason{""};
 
-// Shows the guard what was read. False: the connection has just ended, or had ended before.
+// Shows the guard what was read. False if the connection has just ended, or had ended before.
 bool Show(GuardedConnection* guard, const void* data, size_t size) {
   const bool had_ended = guard->reason() != nullptr;
   if (guard->Read(data, size, SteadyNs())) return true;
@@ -103,8 +103,8 @@ uint64_t SocketInodeOf(int fd) {
   return fstat(fd, &about) == 0 ? about.st_ino : 0;
 }
 
-// The guards of connections without TLS, by descriptor. Whoever closes the socket tells nobody, so
-// the kernel's number of the socket says whether the descriptor is still the same.
+// The guards of connections without TLS, by descriptor. The thread that closes the socket does not
+// report it, so the kernel's number of the socket shows whether the descriptor is still the same.
 class PlaintextGuards {
  public:
   void Add(int fd) {
@@ -113,7 +113,7 @@ class PlaintextGuards {
     count_.store(guards_.size());
   }
 
-  // nullptr: nobody watches this descriptor.
+  // nullptr if nothing watches this descriptor.
   std::shared_ptr<GuardedConnection> Find(int fd) {
     if (count_.load() == 0) return nullptr;
     const MutexLock lock(mutex_);

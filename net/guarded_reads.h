@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts Http2Guard in front of gRPC, which lets nobody see the bytes of a connection before it
-// parses them: this library defines the two functions by which gRPC's server reads, recvmsg() and
+// Puts Http2Guard in front of gRPC, which shows no code the bytes of a connection before it parses
+// them: this library defines the two functions by which gRPC's server reads, recvmsg() and
 // OpenSSL's SSL_read(), and shows the guard what they read. A connection that breaks a limit reads
 // an error from then on, so gRPC closes it. Other users of these functions notice nothing.
 //

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches what a client sends to gRPC, frame by frame, and says when a connection must end.
-// gRPC 1.51 puts no limit to what a client costs that opens and resets streams, sends pings or
-// settings without end, cuts a header into many frames, or refers to its header table again and
-// again: then each byte becomes 4 KiB. Its limits for streams and headers hold only once the client
-// has acknowledged them (RFC 9113, 6.5.3), and nobody makes it. All of that comes before gRPC knows
-// who the caller is. And it takes each message into memory as it comes, up to its limit, so the
-// guard counts what has come of messages that are not complete.
+// Watches what a client sends to gRPC, frame by frame, and decides when a connection must end. gRPC
+// 1.51 puts no limit to what a client costs that opens and resets streams, sends pings or settings
+// without end, cuts a header into many frames, or refers to its header table again and again: then
+// each byte becomes 4 KiB. Its limits for streams and headers hold only once the client has
+// acknowledged them (RFC 9113, 6.5.3), and no client must do so. All of that comes before gRPC
+// knows who the caller is. And it takes each message into memory as it comes, up to its limit, so
+// the guard counts what has come of messages that are not complete.
 //
 // Pure: reads bytes in the order of the connection, and keeps some counters.
 #pragma once
@@ -40,7 +40,7 @@ struct Http2Limits {
   FrameRate pings{500, 100};
   FrameRate settings{100, 20};
   FrameRate windows{20000, 5000};
-  // Data frames without data (one may end each stream), priorities, and frames that nobody knows.
+  // Data frames without data (one may end each stream), priorities, and frames of unknown types.
   FrameRate idle{2000, 400};
 };
 
@@ -73,8 +73,8 @@ class Http2Guard {
   Http2Guard() : Http2Guard(Http2Limits()) {}
   explicit Http2Guard(const Http2Limits& limits);
 
-  // Reads the next bytes of the connection, its preface first. False: the connection must end;
-  // `reason` says why, in a few words. `now_ns` is monotonic.
+  // Reads the next bytes of the connection, its preface first. If false, the connection must end;
+  // `reason` explains why, in a few words. `now_ns` is monotonic.
   bool Read(const void* data, size_t size, int64_t now_ns);
   const char* reason() const { return reason_; }
   // The connection must end for another reason than its frames.

@@ -75,7 +75,7 @@ std::string UnhealthyResponse(const std::string& problem);
 
 // "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922", "unix:". IPv4 within IPv6 becomes IPv4.
 std::string FormatPeer(const sockaddr_storage& address);
-// The address of this host at which the connection arrived, in the same form; "": unknown.
+// The address of this host at which the connection arrived, in the same form; empty if unknown.
 std::string LocalAddressOf(int fd);
 
 }  // namespace rollcall

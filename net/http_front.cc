@@ -64,7 +64,7 @@ class HttpFront::Impl {
   Counts counts() const { return {connections_count_, dropped_}; }
 
  private:
-  // For the first thread, which owns the connections.
+  // The first thread, which owns the connections, runs this.
   void Serve();
   void Watch(const HttpConnection& connection);
   void HandleAll(const std::vector<HttpPoller::Ready>& all);
@@ -90,12 +90,12 @@ class HttpFront::Impl {
   void Warn(const HttpConnection& connection);
   void Enter(HttpPhase phase, HttpConnection* connection);
 
-  // For the other threads.
+  // The other threads use this.
   template <typename Thing>
   void Post(std::vector<Thing>* list, Thing thing);
 
   const HttpLimits limits_;
-  const TlsSource tls_;  // empty: plain
+  const TlsSource tls_;  // empty for plaintext
   const Problem problem_;
   HttpPoller poller_;
   HttpListener listener_;
@@ -173,8 +173,8 @@ void HttpFront::Impl::HandleAll(const std::vector<HttpPoller::Ready>& all) {
   }
 }
 
-// Those of networks with few of them come first: a client that floods the page delays only its own
-// network.
+// Connections of networks with few of them come first: a client that floods the page delays only
+// its own network.
 void HttpFront::Impl::OrderByCrowd(std::vector<HttpPoller::Ready>* handshakes) {
   std::map<std::string, size_t> crowds;
   std::map<uint64_t, std::string> networks;  // by connection
@@ -309,9 +309,8 @@ void HttpFront::Impl::Warn(const HttpConnection& connection) {
       connection.peer);
 }
 
-// Takes the room for a whole body as soon as its head says how large it is. Many large ones at once
-// would otherwise all be read halfway and then refused. A client that has stopped sending makes
-// room.
+// Takes the room for a whole body as soon as its head gives its size. Many large ones at once would
+// otherwise all be read halfway and then refused. A client that has stopped sending makes room.
 bool HttpFront::Impl::HasRoomForBody(HttpConnection* connection) {
   const size_t wanted = connection->finder.body_bytes();
   if (connection->body_bytes == wanted) return true;

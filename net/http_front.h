@@ -31,12 +31,11 @@ class HttpFront {
   // The thread of event streams calls it.
   using Version = HttpVersion;
 
-  // Why the daemon is not healthy, for /healthz; "": it is. Must not block.
+  // Why the daemon is not healthy, for /healthz; empty if it is. Must not block.
   using Problem = std::function<std::string()>;
 
   // `listener` is a listening socket. Takes ownership. `tls` gives the context of each new
-  // connection; empty: connections are plain. `problem` and `over_share`
-  // may be empty.
+  // connection; empty if connections are in plaintext. `problem` and `over_share` may be empty.
   HttpFront(int listener, const HttpLimits& limits, Answer answer, Version version,
             TlsSource tls = nullptr, Problem problem = nullptr, HttpOverShare over_share = nullptr);
   ~HttpFront();  // stops

@@ -16,7 +16,7 @@ inline constexpr int kListenBacklog = 4096;
 class HttpListener {
  public:
   struct Accepted {
-    int fd = -1;  // does not block; -1: no connection
+    int fd = -1;  // does not block; -1 if there is no connection
     std::string peer;
     bool lacks_descriptor = false;  // one waits, but this process may open no more files
   };

@@ -62,7 +62,7 @@ bool HasControls(absl::string_view line) {
                      [](char c) { return c != '\t' && absl::ascii_iscntrl(c); });
 }
 
-// Returns the HTTP status of the refusal; 0: none.
+// Returns the HTTP status of the refusal, or 0.
 int CheckLength(const Field& field, Framing* framing) {
   const bool is_number = field.value.find_first_not_of("0123456789") == absl::string_view::npos &&
                          absl::SimpleAtoi(field.value, &framing->body);

@@ -19,8 +19,8 @@ inline constexpr int kMostFields = 100;
 inline constexpr size_t kMostBodyBytes = 64 << 10;  // of the page
 
 struct RequestEnd {
-  size_t size = 0;  // of the first request, head and body; 0: the request is incomplete
-  int refusal = 0;  // the HTTP status of the refusal; 0: none
+  size_t size = 0;  // of the first request, head and body; 0 if the request is incomplete
+  int refusal = 0;  // the HTTP status of the refusal, or 0
 };
 
 RequestEnd FindRequestEnd(std::string_view bytes);
@@ -43,7 +43,7 @@ class RequestFinder {
  private:
   size_t most_body_bytes_;
   size_t searched_ = 0;  // bytes in which the head does not end
-  size_t size_ = 0;      // of the request; 0: its head is incomplete
+  size_t size_ = 0;      // of the request; 0 if its head is incomplete
   size_t body_bytes_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace rollcall {
 namespace {
 
 constexpr unsigned char kTlsHandshake = 22;  // type of the first record of TLS
-// As much as one record of TLS holds.
+// One record of TLS holds so much.
 constexpr size_t kMostBytesAtOnce = 16 << 10;
 
 // The state after a system call that failed.

@@ -37,7 +37,7 @@ class HttpTransport {
   // Tells the client that no more bytes follow, as far as the socket takes it.
   virtual void SayEnd() = 0;
   virtual bool is_encrypted() const = 0;
-  // The client's certificate, whose chain is verified. "": none.
+  // The client's certificate, whose chain is verified. Empty if there is none.
   virtual std::string certificate_pem() const = 0;
 };
 

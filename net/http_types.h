@@ -33,13 +33,13 @@ struct HttpLimits {
 struct HttpCaller {
   std::string peer;             // as gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922"
   std::string local;            // the address at which the connection arrived, likewise
-  std::string certificate_pem;  // of the client, its chain verified; "": none
+  std::string certificate_pem;  // of the client, its chain verified, or empty
   bool is_encrypted = false;
 };
 
 // What an event stream reports changes of.
 struct HttpTopic {
-  std::string job;                   // "": all jobs
+  std::string job;                   // empty means all jobs
   std::vector<std::string> tenants;  // of the viewer, as in Identity
 
   bool operator<(const HttpTopic& other) const {
@@ -56,7 +56,7 @@ struct HttpReply {
   bool is_stream = false;  // head of an event stream that reports changes of `topic`
   HttpTopic topic;
   Owner viewer;  // of a stream: who reads it
-  // For a stream: whether its viewer may still read, called before each event. Empty: always.
+  // For a stream: whether its viewer may still read, called before each event. Empty means always.
   std::function<bool()> is_allowed;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event streams of the page: tells each viewer that something has changed.
+// The event streams of the page: notifies each viewer of a change.
 //
 // Where all places are taken, the viewer with most of them loses the newest stream to one with
 // less.
 //
-// One thread for all viewers. An event says only that there was a change. Viewers then request what
-// they show, and share the cached answers. Thread-safe.
+// One thread for all viewers. An event reports only that there was a change. Viewers then request
+// what they show, and share the cached answers. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class HttpViewers {
   struct Viewer {
     HttpTopic topic;
     Owner owner;
-    // Whether the viewer may still read; called before each event. Empty: always.
+    // Whether the viewer may still read; called before each event. Empty means always.
     std::function<bool()> is_allowed;
   };
   struct Event {
@@ -44,7 +44,7 @@ class HttpViewers {
   void Start();
   void Stop();
 
-  // False: there is no place for the viewer.
+  // False if there is no place for the viewer.
   bool Add(uint64_t id, Viewer viewer);
   void Remove(uint64_t id);
   // Tells of a viewer without a place, too.
@@ -54,7 +54,7 @@ class HttpViewers {
   struct Watched {
     Viewer viewer;
     uint64_t version = 0;
-    int64_t sent_ns = 0;    // time of the last event; 0: none yet
+    int64_t sent_ns = 0;    // time of the last event; 0 if there is none yet
     bool has_place = true;  // false: it goes with the next event
   };
   using Places = Shares<uint64_t>;

@@ -16,7 +16,7 @@ struct ListenGuards {
 };
 
 // Loopback addresses and unix sockets are open to the same user; others need TLS and an
-// authenticator, or --insecure. `flag` and `address` are for the error, which says what to type.
+// authenticator, or --insecure. `flag` and `address` are for the error, which names what to type.
 absl::Status CheckListen(const std::string& flag, const std::string& address,
                          const ListenGuards& guards);
 

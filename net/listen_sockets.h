@@ -24,7 +24,7 @@ class ListenSockets {
   // [::] are all addresses of this host, of both families. The sockets do not listen yet.
   //
   // kUnavailable: the address is in use, or belongs to another machine. A unix socket on which a
-  // process listens is in use; one that a dead process left is replaced. The error says what to
+  // process listens is in use; one that a dead process left is replaced. The error names what to
   // type.
   static absl::StatusOr<ListenSockets> Open(const std::string& address);
 
@@ -35,7 +35,7 @@ class ListenSockets {
 
   // The caller owns them from now on.
   std::vector<UniqueFd> Release();
-  int port() const { return port_; }  // 0: it has none
+  int port() const { return port_; }  // 0 if there is none
 
  private:
   absl::Status OpenUnix(const std::string& path);
@@ -46,7 +46,7 @@ class ListenSockets {
 
   std::vector<UniqueFd> fds_;
   int port_ = 0;
-  std::string path_;  // of the unix socket; "": none
+  std::string path_;  // of the unix socket, or empty
   dev_t device_ = 0;  // of the file at this path
   ino_t inode_ = 0;
 };

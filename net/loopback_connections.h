@@ -3,7 +3,7 @@
 // arrived. With both addresses the kernel knows whose process is at the other end
 // (security/loopback_peer.h).
 //
-// gRPC does not say when it closes a connection. So an entry counts as open as long as its
+// gRPC does not report when it closes a connection. So an entry counts as open as long as its
 // descriptor still belongs to the same socket. Not thread-safe: one owner.
 #pragma once
 
@@ -16,14 +16,15 @@ namespace rollcall {
 
 class LoopbackConnections {
  public:
-  // Returns the inode of the socket with this descriptor; 0: not a socket, or not open.
+  // Returns the inode of the socket with this descriptor; 0 if not a socket, or not open.
   using InodeSource = std::function<uint64_t(int fd)>;
 
   explicit LoopbackConnections(InodeSource inode_of) : inode_of_(std::move(inode_of)) {}
 
-  // A new connection. False: another one of the same peer is open; the caller must close this one.
+  // A new connection. False if another one of the same peer is open; the caller must close this
+  // one.
   bool Add(int fd, const std::string& peer_key, const std::string& local);
-  // "": there is no open connection of this peer.
+  // Empty if there is no open connection of this peer.
   std::string LocalAddressOf(const std::string& peer_key) const;
 
  private:

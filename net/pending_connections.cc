@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kShareOfDescriptors = 4;
 constexpr size_t kFewest = 32;
-constexpr size_t kShareOfNetwork = 8;  // of the places, where there are none left
+constexpr size_t kShareOfNetwork = 8;  // of the places, if all are taken
 constexpr size_t kShareInGrpc = 4;     // of the places in gRPC, for others than this machine
 // The queue of the system is as long where the daemon has few places, so each of few is free
 // sooner. Clients need some milliseconds for their first byte, and seconds where thousands return

@@ -44,7 +44,7 @@ struct PendingLimits {
 };
 
 // Limits that leave most of a process's `descriptors` to callers that it knows. A handshake of TLS
-// costs milliseconds of a processor, and one in plaintext so little that nobody needs to wait.
+// costs milliseconds of a processor, and one in plaintext so little that no client needs to wait.
 PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls);
 
 // The key of a peer, "ipv4:10.0.0.7:53214" or "ipv6:[fe80::1%25eth0]:80": without the zone, which

@@ -21,7 +21,7 @@ constexpr size_t kLongestBearer = 16'384;
 // In a credential, before the PEM of the certificate; the second one also before that of its chain.
 constexpr char kCertificate[] = "certificate ";
 constexpr char kByClientCa[] = "certificate by --tls-client-ca ";
-// Of a chain. A holder of a certificate may send any others with it.
+// The length of a chain. A holder of a certificate may send any others with it.
 constexpr size_t kLongestChain = 32'768;
 
 absl::Status UnknownCaller() {

@@ -33,13 +33,14 @@ struct AccessOptions {
   bool is_insecure = false;           // a caller without credentials may do everything
   uid_t owner = 0;                    // the daemon's user
   NameRules names;                    // of certificates
-  const TokenFile* tokens = nullptr;  // outlives the policy; nullptr: none
-  // Verifies a JWT. Empty: none is accepted.
+  const TokenFile* tokens = nullptr;  // outlives the policy, or nullptr
+  // Verifies a JWT. Empty if no token is accepted.
   std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
-  // Empty: nothing is revoked.
+  // Empty if nothing is revoked.
   std::function<bool(const std::string& certificate_pem)> is_revoked;
   // Whether this certificate, with its chain, leads to an authority of --tls-client-ca. TLS has
-  // seen to that when the connection began; the authorities may have changed since. Empty: it does.
+  // seen to that when the connection began; the authorities may have changed since. Empty if it
+  // does.
   std::function<bool(const std::string& chain_pem, int64_t now_s)> is_trusted;
   // The user at the other end of the connection `there` - `here`.
   std::function<std::optional<uid_t>(const PeerAddress& there, const PeerAddress& here)>
@@ -47,7 +48,7 @@ struct AccessOptions {
   std::function<int64_t()> now_s;  // Unix time
 };
 
-// With this process's user, LoopbackPeerUser() and the system's clock.
+// Returns options with this process's user, LoopbackPeerUser() and the system's clock.
 AccessOptions DefaultAccessOptions();
 
 class AccessPolicy : public Authenticator {

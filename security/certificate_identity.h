@@ -13,10 +13,10 @@
 
 namespace rollcall {
 
-// What the daemon's administrator says about names in certificates.
+// What the daemon's administrator sets about names in certificates.
 struct NameRules {
-  // Only in these trust domains may a name of Rollcall's form give a role; empty: in every one that
-  // an authority of the clients signs.
+  // Only in these trust domains may a name of Rollcall's form give a role; if empty, in every one
+  // that an authority of the clients signs.
   std::vector<std::string> trust_domains;
   std::vector<Grant> grants;
 };

@@ -66,7 +66,7 @@ bool FinishConnect(int fd) {
          getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
-// A connected socket that blocks at most kPatienceMs; not valid: none.
+// A connected socket that blocks at most kPatienceMs; invalid if there is none.
 UniqueFd ConnectOne(const addrinfo& address) {
   UniqueFd connection(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = connection.get();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a connection to a daemon fails. gRPC says "Socket closed" to almost everything; a handshake
-// of our own tells more.
+// Why a connection to a daemon fails. gRPC reports "Socket closed" for almost everything; a
+// handshake of our own shows more.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace rollcall {
 // reads it) once and waits for the network, at most some eight seconds and the time that names
 // take. Thread-safe.
 //
-// Returns one sentence for people, with the flag to add, or "" if TLS is not the reason: nobody
+// Returns one sentence for people, with the flag to add, or "" if TLS is not the reason: no server
 // listens there, or the handshake succeeds.
 std::string ExplainFailedConnection(const std::string& address, const TlsContents* tls,
                                     const std::string& server_name);

@@ -29,7 +29,7 @@ class FailedLogins {
   FailedLogins() : FailedLogins(Limits()) {}
   explicit FailedLogins(const Limits& limits) : limits_(limits) {}
 
-  // Seconds until this peer may try again; 0: now.
+  // Seconds until this peer may try again; 0 means now.
   int BlockedFor(std::string_view peer, int64_t now_ns) const;
   // Counts an attempt before its result is known, so that attempts at one time count, too. Returns
   // what BlockedFor() does, and then counts nothing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `--grant` says: roles for names that other systems have given, such as SPIFFE ids, names in
-// certificates and Kubernetes service accounts. Pure.
+// The roles that `--grant` gives for names that other systems have given, such as SPIFFE ids, names
+// in certificates and Kubernetes service accounts. Pure.
 #pragma once
 
 #include <string>
@@ -33,10 +33,11 @@ struct Grant {
 };
 
 // "ROLE=PATTERN[,tenant=T]...[,host=H]...". PATTERN is "dns:NAME", "sub:SUBJECT" or a URI; '*' in
-// it stands for one or more characters of one part. An error says what is wrong and shows the form.
+// it stands for one or more characters of one part. An error names what is wrong and shows the
+// form.
 absl::StatusOr<Grant> ParseGrant(absl::string_view text);
 
-// The first of `grants` whose pattern fits one of `subjects`; nullptr: none. Two grants are never
+// The first of `grants` whose pattern fits one of `subjects`, or nullptr. Two grants are never
 // added up: the role of one with the tenants of the other would be more than either gives.
 const Grant* FindGrant(const std::vector<Grant>& grants, const std::vector<Subject>& subjects);
 

@@ -44,7 +44,7 @@ bool Fits(absl::string_view value, ValueForm form) {
   return false;
 }
 
-// nullptr: the table has no such flag.
+// nullptr if the table has no such flag.
 const HarmlessFlag* FindFlag(absl::string_view name) {
   const std::string dashed = absl::StrReplaceAll(name, {{"_", "-"}});
   const auto at = std::find_if(std::begin(kHarmlessFlags), std::end(kHarmlessFlags),
@@ -69,7 +69,7 @@ bool IsVersion(absl::string_view text) {
   return text.find_first_not_of("0123456789.") == absl::string_view::npos;
 }
 
-// nullptr: the program starts nothing that the table knows. "python3.11" is "python", and
+// nullptr if the program starts nothing in the table. "python3.11" is "python", and
 // "mpirun.openmpi" is "mpirun".
 const Starter* FindStarter(absl::string_view program) {
   const absl::string_view name = BaseName(program);
@@ -192,8 +192,8 @@ class CommandLine {
     return nullptr;
   }
 
-  // An unknown flag may have a value: what follows may be that, and not the program. False: nobody
-  // knows.
+  // An unknown flag may have a value: what follows may be that, and not the program. False if
+  // unknown.
   bool SendFlagOfStarter(const Starter& starter) {
     const absl::string_view argument = arguments_[at_];
     const size_t before = at_;
@@ -256,7 +256,7 @@ class CommandLine {
     }
   }
 
-  // "--login -c CODE": the flag is none of a login.
+  // "--login -c CODE": the flag does not belong to a login.
   bool IsCodeNext() const {
     return started_by_ != nullptr && HasCode(arguments_[at_], *started_by_);
   }

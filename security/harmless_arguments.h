@@ -3,8 +3,8 @@
 //
 // Only what is known to be harmless (harmless_flags.h): the program, the script or module that an
 // interpreter or a launcher starts, the names of flags, and the values of listed flags. Of all else
-// only the length: "[14 characters]". Not a digest: whoever has the digest of a short secret finds
-// the secret by trying.
+// only the length: "[14 characters]". Not a digest: an attacker with the digest of a short secret
+// finds the secret by trying.
 //
 // A deny list (redact.h) cannot promise that no secret passes. This list can, for secrets that are
 // values or bare arguments. It cannot for what poses as a name: a path of a program or script that

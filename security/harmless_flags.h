@@ -18,9 +18,9 @@ struct HarmlessFlag {
   ValueForm form;
 };
 
-// From the help of torchrun, accelerate, DeepSpeed, Megatron-LM, the Trainer of Hugging Face, vLLM,
-// SGLang, mpirun and srun. A flag belongs here only if nobody would give it a secret, a name of a
-// person, or a path.
+// Taken from the help of torchrun, accelerate, DeepSpeed, Megatron-LM, the Trainer of Hugging Face,
+// vLLM, SGLang, mpirun and srun. A flag belongs here only if no user would give it a secret, a name
+// of a person, or a path.
 inline constexpr HarmlessFlag kHarmlessFlags[] = {
     // Launchers.
     {"nnodes", ValueForm::kNumber},
@@ -178,7 +178,7 @@ inline constexpr HarmlessFlag kHarmlessFlags[] = {
 // A program whose arguments name another one: an interpreter's script, a launcher's program.
 struct Starter {
   const char* name;  // the program, or the module of `python -m`; "python3.11" is "python"
-  // Of its own flags in front of what it starts, separated by blanks. A flag in none of these lists
+  // Its own flags in front of what it starts, separated by blanks. A flag in none of these lists
   // has one value, unless the value is in the same argument.
   const char* switches;        // without a value
   const char* two_values;      // with two

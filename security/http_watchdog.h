@@ -43,7 +43,7 @@ class HttpWatchdog {
   Worker worker_;
 };
 
-// Bytes that a TCP socket has received so far; 0: unknown.
+// Bytes that a TCP socket has received so far; 0 if unknown.
 uint64_t ReceivedBytes(int fd);
 
 }  // namespace rollcall

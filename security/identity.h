@@ -22,17 +22,17 @@ enum class Role : uint8_t {
 std::string_view RoleName(Role role);
 std::optional<Role> ParseRole(std::string_view name);
 
-// In `tenants` or `hosts` of an identity: all of them.
+// Stands for all `tenants` or `hosts` of an identity.
 inline constexpr char kAll[] = "*";
 
 // The result of a successful authentication.
 struct Identity {
   std::string name;         // for logs: "token ci", "certificate spiffe://…", "alice"
-  std::vector<Role> roles;  // empty: the caller may do nothing
+  std::vector<Role> roles;  // empty means the caller may do nothing
   // Names of hosts, or DNS wildcards such as "*.nodes.example", or "*".
   std::vector<std::string> hosts;
   std::vector<std::string> tenants;  // or "*"
-  int64_t expires_s = 0;             // Unix time; 0: never
+  int64_t expires_s = 0;             // Unix time; 0 if never
   // Identifies what the caller presented: the same after a reload as long as it is valid.
   // "token SHA256", "certificate PEM", "" for what cannot be revoked.
   std::string credential;

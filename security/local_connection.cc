@@ -104,8 +104,8 @@ std::optional<PeerAddress> ToAddress(const sockaddr_storage& address) {
   return result;
 }
 
-// Before the daemon has accepted the connection, it belongs to nobody; after the daemon has closed
-// it, it never will.
+// Before the daemon has accepted the connection, it belongs to no process; after the daemon has
+// closed it, it never will.
 LoopbackPeer TcpPeer(int fd, int patience_ms) {
   sockaddr_storage own = {}, other = {};
   socklen_t own_size = sizeof(own), other_size = sizeof(other);
@@ -205,8 +205,8 @@ absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const Dae
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     absl::StatusOr<UniqueFd> fd = ConnectToTcp(*one, address, user, has_secret, patience_ms);
     if (fd.ok()) return fd;
-    // That somebody else listens, or a busy daemon, is worth more to know than that nobody does at
-    // the next address.
+    // That somebody else listens, or a busy daemon, is worth more to know than that no process does
+    // at the next address.
     if (absl::IsUnavailable(status)) status = fd.status();
   }
   return status;

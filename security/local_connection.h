@@ -16,8 +16,8 @@ namespace rollcall {
 // The user whose daemon a client trusts without TLS.
 class DaemonUser {
  public:
-  // "": this process's user and root. "any": everybody. Else the name or number of one user; a
-  // malformed one is an error that names the flag.
+  // Empty means this process's user and root. "any" means every user. Else the name or number of
+  // one user; a malformed one is an error that names the flag.
   static absl::StatusOr<DaemonUser> Parse(const std::string& flag);
 
   bool is_anybody() const { return is_anybody_; }
@@ -32,13 +32,13 @@ inline constexpr int kLocalPatienceMs = 1'000;
 
 // A connected socket that does not block. `address` is one for which
 // IsOnThisHost() holds. Of a name with several addresses, the first that belongs to an accepted
-// user counts. Waits at most twice `patience_ms`, once for each step. Whoever connects anew gives
-// up its place among those who wait for the daemon.
+// user counts. Waits at most twice `patience_ms`, once for each step. A client that connects anew
+// gives up its place among those that wait for the daemon.
 //
 // kUnavailable: no program listens there. kDeadlineExceeded: the daemon does not accept connections
 // now, because it is busy or has too many. kPermissionDenied: the listener belongs to somebody
-// else; or the kernel does not say to whom (another network or user namespace) and `has_secret`.
-// The error says what to type.
+// else; or the kernel does not show to whom (another network or user namespace) and `has_secret`.
+// The error names what to type.
 absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
                                            bool has_secret, int patience_ms = kLocalPatienceMs);
 

@@ -60,7 +60,7 @@ LoopbackPeer ReadAnswer(const char* bytes, size_t size, const Question& question
     return {};
   }
   memcpy(&answer, bytes + NLMSG_HDRLEN, sizeof(answer));
-  // Of a socket that its process has closed, the kernel says uid 0 and inode 0. It reads the uid
+  // Of a socket that its process has closed, the kernel reports uid 0 and inode 0. It reads the uid
   // first, so an inode shows that the uid is that of a process.
   const bool is_open = answer.idiag_state == TCP_ESTABLISHED && answer.idiag_inode != 0;
   if (!SameEnds(answer.id, question.request.id)) return {};
@@ -97,7 +97,7 @@ bool HasAllUsers() {
          inside == 0 && count == UINT32_MAX;
 }
 
-// What the kernel says instead of a user that has no number in this user namespace.
+// What the kernel reports instead of a user that has no number in this user namespace.
 bool IsOverflowUser(uid_t user) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen("/proc/sys/kernel/overflowuid", "re"),
                                                    &fclose);

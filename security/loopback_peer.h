@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the kernel which user's process is at the other end of a loopback TCP connection.
 //
-// What the kernel says is the user who made the socket. A process that inherits the socket, or that
+// The kernel reports the user who made the socket. A process that inherits the socket, or that
 // changes its user afterwards, speaks with the rights of that user. The answer is of the moment:
 // ask while the connection is open.
 #pragma once
@@ -17,7 +17,7 @@ namespace rollcall {
 // The process that holds the socket at the other end of a loopback connection of this process.
 struct LoopbackPeer {
   enum class State {
-    kUnknown,  // this system does not say
+    kUnknown,  // this system does not report it
     kNobody,   // the process there has not accepted the connection yet, or has closed it
     kKnown,
   };

@@ -55,7 +55,7 @@ absl::Status CheckPasswordHash(const std::string& hash) {
 }
 
 Passwords::Passwords(std::map<std::string, std::string> hashes) : hashes_(std::move(hashes)) {
-  // The most expensive one, so that nobody is recognised by a longer wait.
+  // The most expensive one, so that no name is recognised by a longer wait.
   for (const auto& [user, hash] : hashes_) {
     if (stranger_hash_.empty() || CostOf(hash) > CostOf(stranger_hash_)) stranger_hash_ = hash;
   }

@@ -27,13 +27,13 @@ class Passwords {
   explicit Passwords(std::map<std::string, std::string> hashes);
 
   bool empty() const { return hashes_.empty(); }
-  // Whether this password has come from this network before, and was right: then Check() says yes
-  // at once. `network` is any text, as of NetworkOf(). Another network learns nothing here: whoever
-  // guesses there must wait for Check().
+  // Whether this password has come from this network before, and was right: then Check() succeeds
+  // at once. `network` is any text, as of NetworkOf(). Another network learns nothing here: a
+  // client that guesses there must wait for Check().
   bool IsRemembered(const std::string& user, const std::string& password,
                     const std::string& network) const;
   bool Check(const std::string& user, const std::string& password, const std::string& network);
-  // Changes when the user's hash changes. "": there is no such user.
+  // Changes when the user's hash changes. Empty if there is no such user.
   std::string CredentialOf(const std::string& user) const;
 
  private:

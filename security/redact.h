@@ -20,20 +20,20 @@ namespace rollcall {
 inline constexpr char kRedacted[] = "[redacted]";
 inline constexpr char kNoDefaultPatterns[] = "none";
 // Redact() leaves out what follows, and the word in which the limit lies, which may be a part of a
-// secret: nobody reads on, and the cost is bounded.
+// secret: it reads no further, and the cost is bounded.
 inline constexpr size_t kMaxRedactedText = 65'536;  // bytes
 
 class Redactor {
  public:
   // `patterns`: expressions of RE2 beside the default ones; a pattern "none" switches the default
-  // ones off. The first group is hidden, or the whole match of a pattern without a group. Error: a
-  // pattern that is none, or that matches the empty text.
+  // ones off. The first group is hidden, or the whole match of a pattern without a group. An error
+  // if a pattern is malformed or matches the empty text.
   static absl::StatusOr<std::shared_ptr<const Redactor>> Create(
       const std::vector<std::string>& patterns);
   ~Redactor();
 
   // The text, with kRedacted in the place of each secret. Clean it after this, and cut it after
-  // this: no pattern knows a secret of which a part is left.
+  // this: no pattern matches a part of a secret.
   std::string Redact(absl::string_view text) const;
 
  private:
@@ -43,7 +43,8 @@ class Redactor {
   const std::unique_ptr<Patterns> patterns_;
 };
 
-// For the flag --redact. Returns the error of Create() for this pattern, or "" if it takes it.
+// Checks a value of the flag --redact. Returns the error of Create() for this pattern, or "" if it
+// takes it.
 std::string CheckRedactPattern(const std::string& pattern);
 
 // Returns a redactor with the default patterns only.

@@ -17,10 +17,10 @@ constexpr const char* kSecrets[] = {
     "auth", "authorization", "bearer", "cookie", "cookies", "creds",  "dsn",  "jwt",  "key",
     "keys", "login",         "otp",    "pass",   "pat",     "pin",    "psk",  "pw",   "pwd",
     "sas",  "session",       "sig",    "token",  "userpwd", "bindpw", "hmac", "salt", "signature"};
-// The same as a part of any word.
+// The same holds for these as a part of any word.
 constexpr const char* kParts[] = {"password", "passwd",    "passphrase", "secret",
                                   "apikey",   "accesskey", "authtoken",  "credential"};
-// Words that say that it is something about a secret.
+// Words that show that it is something about a secret.
 constexpr const char* kAbout[] = {"file",   "path", "dir",    "folder", "name", "len",
                                   "length", "size", "dim",    "mask",   "type", "env",
                                   "id",     "ids",  "format", "port",   "count"};

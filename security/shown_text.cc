@@ -95,7 +95,7 @@ bool IsPlain(absl::string_view text) {
                      [](char c) { return IsBetween(c, ' ', '~') || IsBetween(c, '\t', '\r'); });
 }
 
-// Adds the character of several bytes at `at`, or one byte that is none.
+// Adds the character of several bytes at `at`, or one byte that is not a character.
 void AddCharacter(absl::string_view text, size_t* at, std::string* out) {
   const Utf8Character c = Utf8At(std::string_view(text.data(), text.size()), *at);
   const size_t begin = *at;

@@ -41,8 +41,7 @@ bool SameEntry(const TokenEntry& a, const TokenEntry& b) {
          a.expires_s == b.expires_s && a.sha256 == b.sha256;
 }
 
-// Whether `text` has exactly these entries. Guards against layouts that the edits below do not
-// know.
+// Whether `text` has exactly these entries. Guards against layouts unknown to the edits below.
 bool Says(absl::string_view text, const Entries& wanted) {
   const absl::StatusOr<Entries> entries = ParseTokens(text);
   return entries.ok() &&
@@ -120,7 +119,7 @@ absl::StatusOr<std::string> RemoveToken(absl::string_view text, absl::string_vie
   const size_t first = DashLine(lines, *found);
   const bool is_last = found + 1 == entries->end();
   size_t end = is_last ? lines.size() : DashLine(lines, *(found + 1));
-  // What stands between two entries belongs to the second, or to nobody.
+  // What stands between two entries belongs to the second, or to neither.
   while (end > first + 1 && (IsBlankOrComment(lines[end - 1]))) --end;
   entries->erase(found);
   const std::string result = absl::StrCat(absl::StrJoin(lines.begin(), lines.begin() + first, ""),

@@ -19,7 +19,7 @@ struct TokenEntry {
   Role role = Role::kViewer;
   std::vector<std::string> tenants;
   std::vector<std::string> hosts;  // of an agent
-  int64_t expires_s = 0;           // Unix time; 0: never
+  int64_t expires_s = 0;           // Unix time; 0 if never
   std::string sha256;              // 64 hex digits in lower case, unique in a file
   size_t line = 0;                 // of the first key in the file, from 0
 };
@@ -33,7 +33,7 @@ absl::StatusOr<std::string> NewToken();
 // Whether the text has that form. Tokens of any other form are refused: they may be short.
 bool IsTokenForm(absl::string_view text);
 
-// The entry of this token, also if the token has expired; nullptr: none. Looks at all entries in
+// The entry of this token, also if the token has expired, or nullptr. Looks at all entries in
 // constant time.
 const TokenEntry* FindToken(const std::vector<TokenEntry>& entries, absl::string_view token);
 

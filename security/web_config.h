@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// web.yml, the file by which Prometheus's exporters are told about TLS and users.
+// web.yml, the file that configures TLS and users of Prometheus's exporters.
 // https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md
 #pragma once
 

@@ -21,7 +21,7 @@ namespace rollcall {
 
 // Immutable, except for what Passwords remembers.
 struct WebState {
-  std::shared_ptr<const TlsContext> tls;  // nullptr: the file says nothing about TLS
+  std::shared_ptr<const TlsContext> tls;  // nullptr if the file does not configure TLS
   std::shared_ptr<Passwords> passwords;   // never nullptr
   std::vector<std::pair<std::string, std::string>> headers;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signature of a webhook, by which its receiver knows that the daemon sent it, and when.
+// The signature of a webhook, which proves to its receiver that the daemon sent it, and when.
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that were cut to the size of a field before a search for secrets.
 //
-// A part of a secret stays then that no pattern knows: of an address with a password, the cut may
-// have left the password and taken the host that shows that it is one. So these functions take away
-// the word in which the cut lies. They put "..." in its place.
+// A part of a secret that no pattern matches may stay then: of an address with a password, the cut
+// may have left the password and taken the host that shows that it is one. So these functions take
+// away the word in which the cut lies. They put "..." in its place.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ inline std::string WithoutCutEnd(std::string text, size_t size) {
 }
 
 // The same of the name of a thread or a process, of which the kernel keeps 15 bytes. Most programs
-// give names that say what the thread is for, and these stay: only a word with a sign that stands
+// give names that show what the thread is for, and these stay: only a word with a sign that stands
 // in front of a password or behind one is taken away.
 inline std::string WithoutCutName(std::string name) {
   constexpr size_t kKept = 15;
@@ -58,8 +58,8 @@ inline std::string WithoutCutBeginning(const std::string& text, size_t size) {
   return end != std::string::npos ? kCut + text.substr(end) : kCut + NumberOf(text);
 }
 
-// How many bytes the line takes that ends the text of an exception: " at train.py:57". 0: there is
-// none.
+// How many bytes the line takes that ends the text of an exception: " at train.py:57". 0 if there
+// is none.
 inline size_t LengthOfSite(absl::string_view text) {
   const size_t at = text.rfind(" at ");
   const size_t colon = text.rfind(".py:");

@@ -40,7 +40,7 @@ uint64_t SoftLimit(int resource) {
   return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-// One line, without memory: this runs where there is none, and in signal handlers.
+// One line, without memory: this runs when memory is exhausted, and in signal handlers.
 class Line {
  public:
   Line& Add(const char* text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a service does where a limit of the system leaves it too little: memory, threads, file
-// descriptors. It says in one line which limit, and what to type, and ends in order.
+// descriptors. It reports in one line which limit, and what to type, and ends in order.
 //
 // At the start the limits are compared with what the program needs at least. Later a request for
 // memory that fails stops the program as SIGTERM does, with a little memory that was put by. If not
@@ -42,7 +42,7 @@ absl::Status CheckLimits(const std::string& program, const ResourceNeeds& needs,
 // thread starts; it holds some MiB of address space.
 void EndInOrderWhenExhausted(const char* program);
 
-// The exit code of a service that was told to stop: 0, or kOutOfResources.
+// The exit code of a service after a request to stop: 0, or kOutOfResources.
 int ExitCodeOfService();
 
 }  // namespace rollcall

@@ -60,7 +60,7 @@ std::string ExplainUnknown(const std::string& name, const CLI::App& app) {
                                       : absl::StrCat("; did you mean \"", nearest, "\"?"));
 }
 
-// What CLI11 says, without the dashes, which no line of the file has.
+// CLI11's message, without the dashes, which no line of the file has.
 std::string ExplainRefused(const Setting& setting, const CLI::Option& flag,
                            const CLI::Error& error) {
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr && IsNumber(flag)) {
@@ -72,7 +72,7 @@ std::string ExplainRefused(const Setting& setting, const CLI::Option& flag,
   return absl::StartsWith(text, dashes) ? text.substr(2) : absl::StrCat(setting.name, ": ", text);
 }
 
-// What is wrong; "": nothing.
+// What is wrong, or empty.
 std::string CheckShape(const Setting& setting, const CLI::Option& flag) {
   if (setting.is_list && !TakesMany(flag)) {
     return absl::StrCat(setting.name, " takes one value, and this is a list");

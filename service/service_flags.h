@@ -17,7 +17,7 @@ class App;
 namespace rollcall {
 
 struct ServiceFlags {
-  std::string config;          // a file, "none", or "": `default_config` if it exists
+  std::string config;          // a file, or "none"; empty means `default_config` if it exists
   bool check_config = false;   // say whether the flags are usable, and end
   std::string default_config;  // set by AddServiceFlags()
 };
@@ -28,10 +28,10 @@ inline constexpr int kWrongSettings = 2;
 // Adds --config and --check-config. `*flags` must outlive the parsing.
 void AddServiceFlags(CLI::App* app, const std::string& default_config, ServiceFlags* flags);
 
-// The file that counts; "": none.
+// The file that counts, or empty.
 std::string ConfigFile(const ServiceFlags& flags);
 
-// Gives `app`, which has parsed command line and environment, what `text` says about flags that
+// Gives `app`, which has parsed command line and environment, the values in `text` for flags that
 // neither has set. An error has a line for each thing that is wrong; flags may be set then.
 absl::Status ApplySettings(const std::string& text, const std::string& file, CLI::App* app);
 
@@ -40,7 +40,7 @@ absl::Status ApplySettings(const std::string& text, const std::string& file, CLI
 std::optional<int> ParseServiceFlags(int argc, const char* const* argv, CLI::App* app,
                                      const ServiceFlags& flags);
 
-// The same while the program runs: prints nothing.
+// Parses them again while the program runs, and prints nothing.
 absl::Status ParseServiceFlagsAgain(int argc, const char* const* argv, CLI::App* app,
                                     const ServiceFlags& flags);
 

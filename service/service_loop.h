@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the main thread of a service does while others work: waits for signals, reloads, and tells
-// systemd that the work goes on.
+// What the main thread of a service does while others work: waits for signals, reloads, and
+// notifies systemd that the work goes on.
 #pragma once
 
 #include <signal.h>
@@ -21,7 +21,7 @@ struct ServiceLoop {
 // SIGINT, SIGTERM and SIGHUP, blocked from now on. Call it before any thread starts.
 sigset_t BlockServiceSignals();
 
-// Says that the service is ready, and returns when it is told to stop.
+// Reports that the service is ready, and returns on a request to stop.
 void RunUntilStopped(const sigset_t& signals, const ServiceLoop& loop, ServiceManager* manager);
 
 }  // namespace rollcall

@@ -17,12 +17,12 @@ class ServiceManager {
   // Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them from the environment:
   // children must not speak for this process. Call it before any thread starts.
   static ServiceManager FromEnvironment();
-  // `socket`: a path, or "@NAME" of an abstract one; "": none.
+  // `socket`: a path, or "@NAME" of an abstract one, or empty.
   ServiceManager(std::string socket, int64_t watchdog_ns)
       : socket_(std::move(socket)), watchdog_ns_(watchdog_ns) {}
 
   bool is_there() const { return !socket_.empty(); }
-  // SayAlive() is due within this time, again and again; 0: no manager waits for it.
+  // SayAlive() is due within this time, again and again; 0 if no manager waits for it.
   int64_t watchdog_ns() const { return watchdog_ns_; }
 
   void SayReady(const std::string& status);

@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMostBytes = 1 << 20;
 constexpr char kForm[] = "write one flag a line, as in  hang-after: 60s";
 
-// What is wrong with a value; "": nothing.
+// What is wrong with a value, or empty.
 std::string ReadValue(const YAML::Node& value, Setting* setting) {
   if (value.IsScalar()) {
     setting->values.push_back(value.Scalar());

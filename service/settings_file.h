@@ -32,7 +32,7 @@ std::string AtLine(const std::string& file, int line, const std::string& text);
 absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
                                                    const std::string& file);
 
-// The content of the file. Errors say why it cannot be read.
+// The content of the file. Errors name why it cannot be read.
 absl::StatusOr<std::string> ReadSettingsText(const std::string& file);
 
 }  // namespace rollcall

@@ -136,7 +136,7 @@ bool MeetsMount(const json& container) {
   return false;
 }
 
-// "": it gets the library.
+// Empty means it gets the library.
 std::string WhyNotContainer(const json& container) {
   if (MeetsMount(container)) {
     return absl::StrCat("it mounts a volume at or above ", kPreloadFile, " or ", kLibraryFolder);

@@ -6,8 +6,7 @@
 // process loads the library, also those that sshd starts without the container's environment, and
 // an LD_PRELOAD of the image stays as it is. Segments go into a memory volume of their own, because
 // /dev/shm of a pod has 64 MiB, and NCCL needs them. A pod or container that our parts would make
-// invalid is left alone. What rules of the cluster say about them is unknown here:
-// docs/kubernetes.md.
+// invalid is left alone. Rules of the cluster about them are unknown here: docs/kubernetes.md.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -34,8 +33,8 @@ struct InjectionSettings {
 };
 
 struct Injection {
-  std::vector<std::string> containers;  // that get the library; empty: the pod stays as it is
-  std::string left_out;  // why containers, or the pod, stay as they are; "": none does
+  std::vector<std::string> containers;  // that get the library; empty if the pod stays as it is
+  std::string left_out;  // why containers, or the pod, stay as they are; empty if none does
 };
 
 // What to do with this pod. `pod` comes from a stranger: it may be any JSON.

@@ -12,7 +12,7 @@ constexpr int kMostJsonElements = 200'000;  // values, with arrays and objects
 
 struct JsonSize {
   bool is_json = false;
-  std::string excess;       // what is too much, for people; "": nothing
+  std::string excess;       // what is too much, for people, or empty
   std::string request_uid;  // request.uid of the object, if it comes before the excess
 };
 // Reads up to the excess; needs memory for the longest text alone.

@@ -15,7 +15,7 @@ inline constexpr char kAttemptMark[] = "rollcall/attempt";
 // An annotation of the pods that have the library: the containers' names.
 inline constexpr char kInjectedMark[] = "rollcall/injected";
 
-// In Rollcall's image.
+// The program in Rollcall's image.
 inline constexpr char kProgram[] = "/usr/bin/rollcall";
 
 // Files of a container that has the library.

@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr char kVersion[] = "admission.k8s.io/v1";
 constexpr char kKind[] = "AdmissionReview";
 
-// The texts of strangers may hold bytes that are no UTF-8.
+// The texts of strangers may contain bytes that are not UTF-8.
 std::string Dump(const json& value) {
   return value.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
 }

@@ -11,9 +11,9 @@
 namespace rollcall {
 
 struct ReviewAnswer {
-  int status = 200;      // of HTTP; 400: the body is no AdmissionReview
+  int status = 200;      // of HTTP; 400: the body is not an AdmissionReview
   std::string body;      // an AdmissionReview, also if the status is 400
-  std::string log_line;  // one line for people; "": nothing to say
+  std::string log_line;  // one line for people; empty if there is nothing to log
 };
 ReviewAnswer AnswerReview(std::string_view body, const InjectionSettings& settings);
 

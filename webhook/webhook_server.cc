@@ -22,8 +22,8 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostBodyBytes = size_t{3} << 20;
-// Of all reviews at once: hundreds of usual pods. The API server lets a pod pass that finds no
-// room.
+// The bytes of all reviews at once: hundreds of usual pods. The API server lets a pod pass that
+// finds no room.
 constexpr size_t kMostBodiesBytes = size_t{16} << 20;
 constexpr int kConnections = 64;
 constexpr int kThreads = 2;

@@ -4,8 +4,9 @@
 //   POST /mutate   an AdmissionReview (review.h)
 //   GET /healthz   "ok"
 //
-// Whoever reaches it may ask: an answer holds nothing that the question does not. http_front.h
-// limits slow clients and their number; a body has at most 3 MiB, as at the API server.
+// Any client that reaches it may ask: an answer contains nothing that the request does not.
+// http_front.h limits slow clients and their number; a body has at most 3 MiB, as at the API
+// server.
 #pragma once
 
 #include <memory>

@@ -19,8 +19,8 @@ constexpr int64_t kLongCall = kSecond;
 constexpr int64_t kCheckEvery = 5 * kSecond;
 constexpr int64_t kClocksDiffer = kSecond;  // largest error of a thread's start time
 
-// By tid in the process's own pid namespace. Of a thread that cannot be read, what is known of its
-// process is all.
+// Keyed by the tid in the process's own pid namespace. Of a thread that cannot be read, what is
+// known of its process is all.
 std::map<uint32_t, CpuUse> ReadCpuUses(const ProcessReads& reads, const std::vector<uint32_t>& tids,
                                        const CpuUse& of_process, ThreadNumbers* numbers) {
   std::vector<std::pair<uint32_t, int32_t>> threads;  // own tid, tid

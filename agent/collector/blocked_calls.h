@@ -24,9 +24,9 @@ class BlockedCalls {
  private:
   void FindEndedThreads(const ProcessReads& reads, const SegmentSnapshot& snapshot);
 
-  // By tid in its own pid namespace: the thread with this tid made no call before that time.
+  // Keyed by tid in its own pid namespace: the thread with this tid made no call before that time.
   std::map<uint32_t, int64_t> calls_from_ns_;
-  int64_t checked_ns_ = 0;  // when that was found; 0: never
+  int64_t checked_ns_ = 0;  // when that was found; 0 if never
   PollPaces paces_;
 };
 

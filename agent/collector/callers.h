@@ -20,12 +20,12 @@ namespace rollcall {
 // The numbers that the threads have in this agent's /proc.
 class ThreadNumbers {
  public:
-  // Translates the tid that a thread has in its own pid namespace. 0: /proc does not show it.
+  // Translates the tid that a thread has in its own pid namespace. 0 if /proc does not show it.
   int32_t Translate(uint32_t own_tid, const ProcessReads& reads);
 
  private:
   std::map<pid_t, pid_t> tids_;  // by the tid in its own namespace, where they differ
-  int64_t read_ns_ = 0;          // 0: never
+  int64_t read_ns_ = 0;          // 0 if never
 };
 
 class CallingThreads {
@@ -40,7 +40,7 @@ class CallingThreads {
  private:
   struct Caller {
     uint32_t own_tid = 0;  // in its own pid namespace
-    int32_t tid = 0;       // in the agent's; 0: not known
+    int32_t tid = 0;       // in the agent's; 0 if unknown
     std::string name;
     bool was_read = false;  // /proc has been asked for the name
   };

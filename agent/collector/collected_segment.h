@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segment of one process: reads it in each tick, and keeps what it says of the process itself.
-// A segment on a file system that does not answer is left out until it does.
+// The segment of one process: reads it in each tick, and keeps its data about the process itself. A
+// segment on a file system that does not answer is left out until it does.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,11 @@ namespace rollcall {
 class CollectedSegment {
  public:
   CollectedSegment() = default;  // the process has none
-  // `file`: its name in the folder; "": it is in another folder.
+  // `file`: its name in the folder; empty if it is in another folder.
   CollectedSegment(std::string file, std::shared_ptr<SegmentReader> reader, SegmentClaim claim);
 
-  const std::shared_ptr<SegmentReader>& reader() const { return reader_; }  // nullptr: none
+  // May be nullptr.
+  const std::shared_ptr<SegmentReader>& reader() const { return reader_; }
   const std::string& file() const { return file_; }
   const SegmentClaim& claim() const { return claim_; }
   void SetFile(std::string file) { file_ = std::move(file); }
@@ -34,12 +35,12 @@ class CollectedSegment {
   // Whether the last read timed out: all that is known of the segment is old.
   bool stuck() const { return stuck_; }
   bool exit_marked() const { return exit_marked_; }
-  // What the newest read says of the process.
+  // The process's data by the newest read.
   const v1::Evidence& said() const { return said_; }
 
   bool IsFile(const SegmentReader& other) const;
 
-  // Whether the life lock shows that the process has ended, which /proc does not show. nullopt: a
+  // Whether the life lock shows that the process has ended, which /proc does not show. nullopt if a
   // look might block.
   std::optional<bool> ShowsEnd();
 

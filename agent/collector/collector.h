@@ -32,16 +32,17 @@ class Collector {
   explicit Collector(CollectorOptions options);
 
   // Returns all changes since the last call, or the complete state if `whole` or
-  // CollectorOptions::takes asks for it; the tick says which. `now_ns` and all times in the tick
+  // CollectorOptions::takes asks for it; the tick names them. `now_ns` and all times in the tick
   // are on the steady clock (base/steady_clock.h); offline, on the wall clock.
   v1::Tick Collect(int64_t now_ns, bool whole);
-  // The same, into an empty tick.
+  // Does the same, into an empty tick.
   void Collect(int64_t now_ns, bool whole, v1::Tick* tick);
 
   // Sets the earliest start of any wait in the following ticks: see wait_floor.h.
   void SetWaitFloor(int64_t from_ns) { wait_floor_ns_ = from_ns; }
 
-  // Limits the records of a communicator in whole ticks to the newest; 0: all that its segment has.
+  // Limits the records of a communicator in whole ticks to the newest; 0 means all that its segment
+  // has.
   void SetWholeRecords(uint32_t most) { whole_records_ = most; }
 
   // Returns the warnings since the last call: unreadable files and omitted parts.

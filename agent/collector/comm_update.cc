@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxEntered = 512;
 constexpr int64_t kMessagesApartNs = kSecond;
 
-// Returns the time at which the collective at `position` was entered; 0: no longer recorded.
+// Returns the time at which the collective at `position` was entered; 0 if no longer recorded.
 int64_t FindEnteredNs(const CommHistory& history, uint64_t position) {
   const auto at = std::lower_bound(
       history.entered.begin(), history.entered.end(), position,
@@ -40,14 +40,14 @@ int64_t OpenSince(const CommSnapshot& comm, const CommHistory& history) {
   return std::max(entered != 0 ? entered : comm.last_entered_ns, history.finished_changed_ns);
 }
 
-// Returns the start of the wait for the first collective that is not known to be finished; 0: no
-// wait. Calls in an open group have not started.
+// Returns the start of the wait for the first collective that is not known to be finished; 0 if
+// there is no wait. Calls in an open group have not started.
 int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const CommHistory& history) {
   if ((comm.flags & segment::kFlagHostCalls) != 0) {
     if (comm.entered <= comm.finished || waits.host_blocked_since_ns != 0) {
       return comm.entered > comm.finished ? waits.host_blocked_since_ns : 0;
     }
-    // An open nonblocking call of MPI is no wait while its host works on.
+    // An open nonblocking call of MPI is not a wait while its host works on.
     return comm.kind == CommKind::kGloo ? OpenSince(comm, history) : 0;
   }
   const uint64_t begun = waits.host_blocked_since_ns != 0 ? comm.entered : comm.returned;
@@ -58,7 +58,8 @@ int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const Com
 }
 
 // Returns the start of the wait in a send or receive: the time at which the host entered the call,
-// or the first tick with a send or receive that the GPU has started and not finished; 0: no wait.
+// or the first tick with a send or receive that the GPU has started and not finished; 0 if there is
+// no wait.
 int64_t P2pWaitingSince(const CommSnapshot& comm, const HostWaits& waits, int64_t now_ns,
                         CommHistory* history) {
   const bool open =

@@ -19,17 +19,18 @@ struct CommHistory {
   uint64_t finished = 0;                             // by the markers, as of the last tick
   int64_t finished_changed_ns = 0;                   // time of the first tick with this value
   uint64_t p2p_finished = 0;
-  int64_t p2p_open_since_ns = 0;        // first tick with an unfinished one; 0: none
+  int64_t p2p_open_since_ns = 0;        // first tick with an unfinished one, or 0
   uint64_t checkpoint_sent = 0;         // position of the newest checkpoint sent
   std::string messages, messages_sent;  // v1::MessageCounts: of the last tick, and as sent
   int64_t messages_sent_ns = 0;
 };
 
-// Waits of the process's threads that concern one communicator. Times: 0: no such wait.
+// Waits of the process's threads that concern one communicator. A time is 0 if there is no such
+// wait.
 struct HostWaits {
   // Start of the NCCL call on the communicator, or of the group end with such a call.
   int64_t host_blocked_since_ns = 0;
-  uint64_t awaited = 0;          // 1 + the position of that call; 0: not known
+  uint64_t awaited = 0;          // 1 + the position of that call; 0 if unknown
   int64_t message_since_ns = 0;  // start of a wait for messages of MPI
   // Start of a wait for the GPU, if the process's last call was on this communicator.
   int64_t host_waits_since_ns = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent says of faults: files that it cannot read, and parts that it leaves out. A fault
-// recurs with every tick, so each is said once.
+// What the agent logs about faults: files that it cannot read, and parts that it leaves out. A
+// fault recurs with every tick, so the agent logs each once.
 //
 // A process may change with each tick what is wrong with its segment, and all users share the log:
-// so of each process some faults are said, and who has said much says no more once less than a
+// so the agent logs some faults of each process, and stops for a user with many once less than a
 // third of that is left.
 //
 // Pure. Not thread-safe: one owner.

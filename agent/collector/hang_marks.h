@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a system that watches this host's health has been told of hangs, and what it must be told
-// next. Each daemon says all that it blames this host for; the system wants to hear of each change.
+// What the agent has reported of hangs to a system that watches this host's health, and what it
+// must report next. Each daemon sends all hangs that it blames this host for; the system wants to
+// hear of each change.
 //
 // A hang that no daemon names any longer stays for a minute: a daemon that restarts, or hands a job
 // to another one, names none for a while.
@@ -28,7 +29,7 @@ class HangMarks {
     enum class Kind : uint8_t {
       kRaise,    // the hang began, or the host's hardware now shows an error
       kClear,    // it is over
-      kClearAll  // nothing hangs here: an earlier run of the agent may have said otherwise
+      kClearAll  // nothing hangs here: an earlier run of the agent may have reported otherwise
     };
     Kind kind = Kind::kRaise;
     Hang hang;  // not for kClearAll
@@ -38,15 +39,16 @@ class HangMarks {
   void Set(const void* source, const v1::HostHangs& hangs, int64_t now_ns);
   void Drop(const void* source);  // the stream is over
 
-  // The step that is due; nullopt: none now. Call it every second, and Done() after each step: the
-  // system may have taken it even if the answer was lost, so until Done() it counts as taken.
+  // The step that is due; nullopt if there is none now. Call it every second, and Done() after each
+  // step: the system may have taken it even if the answer was lost, so until Done() it counts as
+  // taken.
   std::optional<Step> Next(int64_t now_ns);
   void Done(const Step& step, bool is_taken, int64_t now_ns);
 
  private:
   struct Mark {
-    Hang hang;                  // as it was told last
-    bool is_known = false;      // the system has said that it took it
+    Hang hang;                  // as it was last reported
+    bool is_known = false;      // the system has confirmed it
     int64_t named_ns = 0;       // when a daemon named it last
     int64_t not_before_ns = 0;  // the next step
   };
@@ -58,8 +60,8 @@ class HangMarks {
   std::map<const void*, v1::HostHangs> sources_;
   std::map<std::string, Mark> marks_;   // by incident
   std::map<std::string, Hang> wanted_;  // by incident, of all sources
-  std::optional<int64_t> first_ns_;     // when a daemon said something first
-  bool has_swept_ = false;              // what an earlier run has said is cleared
+  std::optional<int64_t> first_ns_;     // when a daemon first reported something
+  bool has_swept_ = false;              // the reports of an earlier run are cleared
   int64_t sweep_not_before_ns_ = 0;
 };
 

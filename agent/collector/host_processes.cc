@@ -32,7 +32,7 @@ PidLookup LookUpPid(const std::string& proc_root, pid_t pid) {
   PidLookup found;
   const auto stat = ReadProcStat(proc_root, pid);
   if (stat.ok()) found.start_time = stat->start_time;
-  // A missing entry alone is no proof: /proc may hide the processes of other users (hidepid).
+  // A missing entry alone is not proof: /proc may hide the processes of other users (hidepid).
   found.gone = absl::IsNotFound(stat.status()) && kill(pid, 0) != 0 && errno == ESRCH;
   return found;
 }
@@ -163,7 +163,7 @@ void HostProcesses::SettleNewFiles(int64_t now_ns) {
 }
 
 // When a process of `rollcall run` has loaded the library last: the library sets this file's time.
-// A rank may end before the next usual scan. 0: never.
+// A rank may end before the next usual scan. 0 if never.
 int64_t HostProcesses::ReadLoadedTime() const {
   if (options_.discover_directory.empty()) return 0;
   return folder_.ReadTime(options_.discover_directory + "/loaded").value_or(scanned_loaded_ns_);
@@ -254,7 +254,7 @@ void HostProcesses::ReadView(int64_t now_ns, CollectedProcess* process) const {
   process->identity.ReadLaunch(reads);
 }
 
-// False: there is no room for it.
+// False if there is no room for it.
 bool HostProcesses::AddSegment(const SegmentOwner& owner, CollectedSegment segment,
                                int64_t now_ns) {
   const ProcessId id = owner.process;
@@ -313,7 +313,7 @@ void HostProcesses::AddProcessesWithoutSegment(const ScanResult& scan) {
   }
 }
 
-// What holds for every process of this agent, unless the process says otherwise.
+// What holds for every process of this agent, unless the process reports otherwise.
 v1::Identity HostProcesses::OwnFacts() const {
   v1::Identity identity;
   identity.set_tenant(options_.tenant);
@@ -343,7 +343,7 @@ void HostProcesses::MarkEnded(int64_t now_ns) {
   }
 }
 
-// False: the file has not been deleted yet.
+// False if the file has not been deleted yet.
 bool HostProcesses::Forget(ProcessId id) {
   const CollectedSegment& segment = processes_.at(id).segment;
   if (!folder_.Delete(segment.file(), segment.reader(), segment.claim(), own_namespace_)) {
@@ -367,7 +367,7 @@ std::vector<ProcessId> HostProcesses::ForgetEnded(int64_t now_ns) {
   return forgotten;
 }
 
-// Many short processes cost memory, and nobody asks for them any more. The daemon has them.
+// Many short processes cost memory, and no caller asks for them any more. The daemon has them.
 void HostProcesses::ForgetBeyondLimit(std::vector<ProcessId>* forgotten) {
   std::vector<const CollectedProcess*> ended;
   for (const auto& [id, process] : processes_) {

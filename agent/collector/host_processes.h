@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of this host that the collector knows: found by the segments in the folder and by
+// The processes of this host that the collector follows: found by the segments in the folder and by
 // scans of the host's processes, watched until they end, and forgotten after a while.
 //
 // One owner, one thread.
@@ -34,7 +34,7 @@ struct CollectedProcess {
   ReportedIdentity identity;
   CollectedSegment segment;
   ProcessUpdates updates;
-  // By CollectorOptions::takes in the last tick; nullopt: not asked so far.
+  // By CollectorOptions::takes in the last tick; nullopt if not asked so far.
   std::optional<uint64_t> turn;
 };
 
@@ -54,7 +54,7 @@ class HostProcesses {
 
   std::map<ProcessId, CollectedProcess>& all() { return processes_; }
   ProcessReads ReadsOf(int64_t now_ns, const CollectedProcess& process) const;
-  const HostClock* clock() const { return clock_.get(); }  // nullptr: offline
+  const HostClock* clock() const { return clock_.get(); }  // nullptr if offline
 
   size_t CountLeftOut() const;  // segments without room
   bool IsBehind() const { return folder_.IsBehind(); }
@@ -80,7 +80,7 @@ class HostProcesses {
 
   const CollectorOptions& options_;
   FaultLog* const faults_;
-  const std::shared_ptr<SpareThreads> threads_;  // nullptr: offline, like the next three
+  const std::shared_ptr<SpareThreads> threads_;  // nullptr if offline, like the next three
   const std::unique_ptr<HostClock> clock_;
   const std::unique_ptr<ProcessWatch> watch_;
   const std::unique_ptr<HostScan> scan_;

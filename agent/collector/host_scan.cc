@@ -47,14 +47,14 @@ std::string ParentFolder(const std::string& path) { return path.substr(0, path.r
 // The result of reading one process. A spare thread fills it and may block forever.
 struct ProcessView {
   std::optional<DiscoveredProcess> launched;
-  std::shared_ptr<const UnrecordedRank> unrecorded;  // nullptr: it is none
+  std::shared_ptr<const UnrecordedRank> unrecorded;  // nullptr if it is not one
   bool preloaded = false;
   std::optional<ProcMap> segment;
   pid_t own_pid = 0;
   uint64_t pid_namespace = 0;
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
-  std::string run_folder;  // of the `rollcall run` that serves it; "": none
+  std::string run_folder;  // of the `rollcall run` that serves it, or empty
   std::string error;       // the reason why the segment could not be opened
   bool too_late = false;   // its maps take longer to read than anybody waits
 };
@@ -306,7 +306,7 @@ bool HostScan::Scanner::MustReadMaps(const ProcStat& stat, const KnownProcess& k
          stat.virtual_bytes >= known.maps_bytes + segment::kMappedBytes;
 }
 
-// False: the user has had the share of this scan. The next one reads the process.
+// False if the user has had the share of this scan. The next one reads the process.
 bool HostScan::Scanner::HasShare(const ProcStat& stat, KnownProcess* known) const {
   const auto spent = spent_ns_.find(known->payer);
   const bool has_share =
@@ -354,7 +354,7 @@ void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name, int64_t 
        user});
 }
 
-// Nobody whose processes block many threads gets more.
+// An owner whose processes block many threads gets no more.
 void HostScan::Scanner::DropUsersWithManyStuck(std::vector<pid_t>* pids) const {
   if (stuck_.size() < SpareThreads::kMostOfPayer) return;
   std::map<int64_t, size_t> stuck_of;

@@ -47,7 +47,7 @@ struct ScanOptions {
 struct MappedSegment {
   SegmentMapper mapper;
   uint64_t device = 0, inode = 0;         // as in /proc/PID/maps
-  std::shared_ptr<SegmentReader> reader;  // with whole_host only; nullptr: it could not be opened
+  std::shared_ptr<SegmentReader> reader;  // with whole_host only; nullptr if it could not be opened
   SegmentClaim claim;                     // as of the time it was opened
 };
 
@@ -90,7 +90,7 @@ class HostScan {
   // Number of scans that have started. Scan n covers every process that existed before it started.
   uint64_t begun() const { return begun_; }
 
-  // The newest complete scan; nullptr: none is complete.
+  // The newest complete scan; nullptr if none is complete.
   std::shared_ptr<const ScanResult> newest() const;
 
  private:

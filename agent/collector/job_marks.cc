@@ -18,8 +18,8 @@ namespace {
 
 constexpr size_t kLongestMark = 255;
 
-// A variable that all processes of one start share. Where several are set, the first says most.
-// `and_variable`: is a part of the value, and must be set, too.
+// A variable that all processes of one start share. Where several are set, the first is the most
+// specific. `and_variable`: is a part of the value, and must be set, too.
 struct MarkVariable {
   absl::string_view kind, variable, and_variable = "";
 };
@@ -35,7 +35,7 @@ constexpr MarkVariable kMarkVariables[] = {
     {"named", "ROLLCALL_JOB"},
 };
 
-// By the beginning of a file's name. An NCCL plugin has the same beginning and is not NCCL.
+// Matches the beginning of a file's name. An NCCL plugin has the same beginning and is not NCCL.
 struct Library {
   absl::string_view file, name;
 };
@@ -57,7 +57,7 @@ std::string Value(absl::string_view environ, absl::string_view name) {
   return CutText(CleanText(std::string(FindInEnviron(environ, name))), kLongestMark);
 }
 
-// "": the variable says nothing. torchrun sets "none" for every job without a rendezvous id.
+// Empty if the variable gives no name. torchrun sets "none" for every job without a rendezvous id.
 std::string MarkValue(absl::string_view environ, const MarkVariable& mark) {
   const std::string value = Value(environ, mark.variable);
   if (value == "none") return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an environment and a map of memory say of a process's job: marks that it has in common with
+// What an environment and a map of memory show of a process's job: marks that it has in common with
 // the other ranks, and the libraries by which ranks talk. Pure.
 #pragma once
 
@@ -21,11 +21,11 @@ struct Mark {
 // addresses that mean another machine on each host.
 std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host);
 
-// How many ranks of its job the launcher has started on this host, as the environment says; 0: it
-// does not.
+// How many ranks of its job the launcher has started on this host, by the environment; 0 if it does
+// not.
 int32_t LocalWorldSize(absl::string_view environ);
 
-// "nccl" for "/usr/lib/libnccl.so.2"; "": none that matters.
+// "nccl" for "/usr/lib/libnccl.so.2"; empty if no library matters.
 absl::string_view LibraryOf(absl::string_view path);
 
 // Whether ranks talk by threads of this name: those of NCCL, gloo and their process groups.

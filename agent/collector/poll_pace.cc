@@ -10,7 +10,7 @@ namespace {
 
 // Longer than the time between two looks at the CPU time of a process.
 constexpr int64_t kWindowNs = 2'500'000'000;
-// For so long after a loop began, one look at it is enough to take it for a wait: nobody blames a
+// For so long after a loop began, one look at it is enough to take it for a wait: no rule blames a
 // rank so soon. The second look comes in this time, unless the machine is busy.
 constexpr int64_t kUnprovenNs = kWindowNs + 1'000'000'000;
 constexpr int64_t kLeastPartInTests = 4;  // of its CPU time: a quarter

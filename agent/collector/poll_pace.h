@@ -23,7 +23,7 @@ namespace rollcall {
 struct CpuUse {
   int64_t used_ns = 0;
   char state = '?';  // of the thread, or else of the main thread, as in /proc
-  // On a CPU, and ready to run without one; -1: not known.
+  // On a CPU, and ready to run without one; -1 if unknown.
   int64_t thread_used_ns = -1, thread_lacked_ns = -1;
 };
 
@@ -43,7 +43,7 @@ class PollPaces {
     uint64_t polls = 0;
     int64_t poll_ns = 0;
     CpuUse cpu;
-    std::optional<bool> waits = {};  // nullopt: only a second look shows how fast the loop is
+    std::optional<bool> waits = {};  // nullopt if only a second look shows how fast the loop is
   };
   bool IsDue(const BlockedSnapshot& loop, int64_t now_ns) const;
   bool Waits(const BlockedSnapshot& loop, int64_t now_ns, const CpuUse& cpu);

@@ -55,8 +55,8 @@ void ProcessState::Take(int64_t now_ns, const ProcessReading& reading) {
   resident_bytes_ = stat.resident_bytes;
   if (stat.virtual_bytes > 0) had_memory_ns_ = now_ns;
   read_ns_ = now_ns;
-  // A program that takes stacks, like this agent, holds a thread for a moment. A stop says
-  // something of the process only if it lasts.
+  // A program that takes stacks, like this agent, holds a thread for a moment. A stop counts only
+  // if it lasts.
   const bool is_stop = stat.state == kHeldByTracer && !reading.own_stop;
   const bool lasts = std::exchange(was_at_stop_, is_stop);
   if (stat.state == kHeldByTracer && !(is_stop && lasts)) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /proc says of one process, for the messages of agents.
+// What /proc reports of one process, for the messages of agents.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 namespace rollcall {
 
 struct ProcessReading {
-  std::optional<ProcStat> stat;  // nullopt: /proc does not show the process
+  std::optional<ProcStat> stat;  // nullopt if /proc does not show the process
   bool traced = false;           // by another process
   bool own_stop = false;         // this process takes a stack, or has just taken one
   std::string wait_channel;
@@ -39,8 +39,8 @@ class ProcessState {
 
  private:
   bool missing_ = false;
-  int64_t read_ns_ = 0;        // when it was read last; 0: never
-  int64_t had_memory_ns_ = 0;  // the last reading at which it still had its memory; 0: none
+  int64_t read_ns_ = 0;        // when it was read last; 0 if never
+  int64_t had_memory_ns_ = 0;  // the last reading at which it still had its memory, or 0
   char state_ = '?';
   bool was_at_stop_ = false;  // another process held its main thread at the last reading
   uint64_t cpu_ticks_ = 0;

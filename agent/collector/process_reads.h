@@ -29,7 +29,7 @@ struct SeenProcess {
 
   bool ended = false;
   int64_t ended_ns = 0;
-  int64_t alive_ns = 0;  // the last look that saw it alive; 0: none
+  int64_t alive_ns = 0;  // the last look that saw it alive, or 0
   std::optional<int> exit_code, exit_signal;
 
   // Ends as `known`, the same process, has ended.
@@ -42,7 +42,7 @@ struct SeenProcess {
   }
 };
 
-// Of one process in one tick. The process outlives it.
+// Reads one process in one tick. The process outlives it.
 class ProcessReads {
  public:
   static constexpr int64_t kTimeout = kSecond / 20;
@@ -66,12 +66,12 @@ class ProcessReads {
   }
 
   // What `read` returns, given the root of /proc and the pid; it must own all else that it uses.
-  // nullopt: it takes too long, or an earlier read of this process in /proc still runs.
+  // nullopt if it takes too long, or an earlier read of this process in /proc still runs.
   template <typename Read>
   auto Get(Read read) const {
     return GetAs(absl::StrCat("process ", process_.id.pid), std::move(read));
   }
-  // The same of files that may be slow for reasons of their own: `source` says which.
+  // The same of files that may be slow for reasons of their own, for which `source` stands.
   template <typename Read>
   auto GetFrom(absl::string_view source, Read read) const {
     return GetAs(absl::StrCat(source, " ", process_.id.pid, " ", process_.id.start_time),

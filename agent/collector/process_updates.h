@@ -25,7 +25,7 @@ namespace rollcall {
 // A tick in the making.
 struct TickScope {
   bool whole = false;                // all that is known, not only changes
-  uint32_t whole_records = 0;        // of a communicator in a whole tick; 0: no limit
+  uint32_t whole_records = 0;        // of a communicator in a whole tick; 0 means no limit
   int64_t wait_floor_ns = 0;         // no wait starts before it
   const HostClock* clock = nullptr;  // as SegmentReader::Read()
   RecordShares* shares = nullptr;
@@ -34,7 +34,7 @@ struct TickScope {
 
 class ProcessUpdates {
  public:
-  // Reads how the process is now. False: nothing has changed.
+  // Reads how the process is now. False if nothing has changed.
   bool Collect(const TickScope& tick, const ProcessReads& reads, ReportedIdentity* identity,
                CollectedSegment* segment, v1::ProcessUpdate* update);
 
@@ -46,7 +46,7 @@ class ProcessUpdates {
     uint64_t init_ticks = 0;  // a different value: the block serves another communicator
     CommHistory history;
     bool busy = false;  // the last tick had records
-    std::string sent;   // serialized: the last update, without records; "": not kept
+    std::string sent;   // serialized: the last update, without records; empty if not kept
   };
 
   bool CollectSegment(const TickScope& tick, const ProcessReads& reads,

@@ -10,8 +10,8 @@
 
 namespace rollcall {
 
-// The command line, of which `send` says what is sent, the exception that ended the process, and
-// the phase.
+// The command line, of which `send` selects a part, the exception that ended the process, and the
+// phase.
 void Redact(const Redactor& redactor, SendArguments send, v1::ProcessUpdate* update);
 
 // The names of the threads and children, which the program gives, and the texts of exceptions.

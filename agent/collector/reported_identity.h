@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who one process is, for the daemon: what this agent says of all its processes, what the process's
-// segment and environment say of it, and which user pays for what it takes of the agent.
+// Who one process is, for the daemon: what this agent reports of all its processes, what the
+// process's segment and environment contain, and which user pays for what it takes of the agent.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace rollcall {
 
 class ReportedIdentity {
  public:
-  // `message`: what holds for every process of this agent, unless the process says otherwise.
+  // `message`: what holds for every process of this agent, unless the process reports otherwise.
   explicit ReportedIdentity(v1::Identity message) : message_(std::move(message)) {}
   // The same, before it was sent. Its launch facts stay as they are.
   ReportedIdentity Unsent() const;
@@ -33,9 +33,9 @@ class ReportedIdentity {
   bool IsLaunchDue(int64_t now_ns) const { return again_ns_ != 0 && now_ns >= again_ns_; }
 
   void TakeSegment(const SegmentSnapshot& snapshot, bool is_live);
-  // Of a process without a segment.
+  // Takes what a scan found of a process without a segment.
   void TakeScan(const DiscoveredProcess& found);
-  // The kernel does not say any longer whose a process was that has ended. Its file does.
+  // The kernel no longer reports the owner of a process that has ended. Its file does.
   void SetUserIfUnknown(uint32_t user);
 
   // Whether it has changed since it was sent last. The caller sends it.
@@ -46,7 +46,7 @@ class ReportedIdentity {
   // PayerOfReads(), of a process that lived when it was found.
   int64_t payer_ = SpareThreads::kNobody;
   int tries_ = 0;         // reads of its launch facts that have failed
-  int64_t again_ns_ = 0;  // time of the next one; 0: no more
+  int64_t again_ns_ = 0;  // time of the next one; 0 if there is no next one
   bool has_changed_ = true;
 };
 

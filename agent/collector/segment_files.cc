@@ -51,7 +51,7 @@ struct Listing {
 };
 
 struct Opened {
-  std::shared_ptr<SegmentReader> reader;  // nullptr: `claim` has the error
+  std::shared_ptr<SegmentReader> reader;  // nullptr if `claim` has the error
   absl::StatusOr<SegmentClaim> claim = absl::UnavailableError("not opened");
   int64_t payer = FaultLog::kNobody;  // of what is wrong with it
 };

@@ -35,7 +35,7 @@ class SegmentFiles {
   struct Options {
     std::string path;
     bool skips_runs = false;  // leaves the folder of a `rollcall run` to that run
-    std::string when_full;    // what to say of the segments for which there is no room
+    std::string when_full;    // what to log about the segments for which there is no room
   };
 
   // `threads`: nullptr if the caller may block, and reads files of ended processes only. `faults`
@@ -60,12 +60,13 @@ class SegmentFiles {
   void LeaveOut(const std::string& name, int64_t now_ns);
   size_t CountLeftOut() const;
 
-  // Deletes the file of an ended process, unless another process may be using it. False: the
+  // Deletes the file of an ended process, unless another process may be using it. False if the
   // deletion has not finished yet.
   bool Delete(const std::string& name, const std::shared_ptr<SegmentReader>& reader,
               const SegmentClaim& claim, uint64_t own_namespace);
 
-  // When the file was changed last; 0: it is not there. nullopt: the file system does not answer.
+  // When the file was changed last; 0 if it is not there. nullopt if the file system does not
+  // answer.
   std::optional<int64_t> ReadTime(const std::string& path) const;
 
   // Whether the last Look() has missed something, because a read took too long, or the process of
@@ -75,7 +76,7 @@ class SegmentFiles {
  private:
   struct OpenAttempt {
     int64_t first_ns = 0;
-    int64_t again_ns = 0;      // time of the next attempt; INT64_MAX: no more attempts
+    int64_t again_ns = 0;      // time of the next attempt; INT64_MAX if there are no more attempts
     bool is_left_out = false;  // there was no room
   };
 
@@ -88,9 +89,9 @@ class SegmentFiles {
   const Options options_;
   const std::shared_ptr<SpareThreads> threads_;
   FaultLog* const faults_;
-  std::unique_ptr<FolderWatch> watch_;                         // nullptr: none is open
+  std::unique_ptr<FolderWatch> watch_;                         // nullptr if none is open
   int64_t listed_ns_ = 0;                                      // time of the last list
-  int64_t stuck_since_ns_ = 0;                                 // 0: the last list came back in time
+  int64_t stuck_since_ns_ = 0;                                 // 0 if the last list came in time
   std::map<std::string, std::weak_ptr<SegmentReader>> known_;  // expired: the process is forgotten
   std::map<std::string, NewSegment> waiting_;
   std::map<std::string, OpenAttempt> unreadable_;

@@ -19,7 +19,7 @@ namespace rollcall {
 
 // The segment of a process that the collector serves.
 struct ServedSegment {
-  std::shared_ptr<SegmentReader> reader;  // nullptr: it has none, or is not served
+  std::shared_ptr<SegmentReader> reader;  // nullptr if it has none, or is not served
   int64_t ahead_ns = 0;                   // of its CLOCK_MONOTONIC over the agent's
 };
 
@@ -33,7 +33,7 @@ class ServedSegments {
     const MutexLock lock(mutex_);
     segments_.erase(process);
   }
-  // Before ticks for another stream, which begin with a whole one.
+  // Call it before ticks for another stream, which begin with a whole one.
   void Clear() {
     const MutexLock lock(mutex_);
     segments_.clear();

@@ -38,7 +38,7 @@ void AddMark(const Mark& mark, v1::UnrecordedProcess* process) {
 
 void SetIdentityOf(const UnrecordedRank& rank, const Redactor& redactor, v1::Identity* identity) {
   SetLaunch(rank.process.launch, identity);
-  // Of a recorded process they explain a verdict; here nobody has asked for one.
+  // Of a recorded process they explain a verdict; here no caller has asked for one.
   identity->clear_attempt();
   identity->clear_restarts();
   identity->clear_launch();
@@ -87,7 +87,7 @@ std::optional<UnrecordedRank> DescribeUnrecorded(absl::string_view environ, cons
   rank.local_world_size = LocalWorldSize(environ);
   rank.process.launch = ReadLaunchFacts(proc_root, stat.pid, HostName()).value_or(LaunchFacts());
   rank.started_ns = BeganAtSteadyNs(stat.start_time);
-  // Nobody is told of them, and a scan keeps the ranks.
+  // A report leaves them out, and a scan keeps the ranks.
   rank.process.directory.clear();
   rank.process.launch.environment.clear();
   return rank;

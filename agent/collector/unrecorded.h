@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of distributed jobs that were started without Rollcall's library: what a process's
-// environment says of them, and the list of them that goes to the daemon.
+// environment shows of them, and the list of them that goes to the daemon.
 //
 // The list has no command line and no variables. What makes the ranks of one job alike leaves the
 // host as a digest.
@@ -30,11 +30,11 @@ struct UnrecordedRank {
   int64_t started_ns = 0;
 };
 
-// As the comment of v1::UnrecordedProcesses says.
+// See the comment of v1::UnrecordedProcesses.
 inline constexpr size_t kMostUnrecorded = 1024;
 inline constexpr size_t kMostUnrecordedOfUser = 256;
 
-// nullopt: the environment gives the process no rank of several, it has inherited the library, or
+// nullopt if the environment gives the process no rank of several, it has inherited the library, or
 // it is a helper of its language's runtime. Reads the arguments and how the process was started,
 // which may block: see spare_threads.h. Sets neither ppid, name, is_main nor payer.
 std::optional<UnrecordedRank> DescribeUnrecorded(absl::string_view environ, const ProcStat& stat,

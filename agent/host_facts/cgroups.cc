@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kRoot[] = "/sys/fs/cgroup";
 
-// The folders of a process's control groups; "": it has none of that kind.
+// The folders of a process's control groups; empty if it has none of that kind.
 struct Groups {
   std::string unified;
   std::string freezer;  // of version 1, like the next

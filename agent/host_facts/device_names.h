@@ -22,7 +22,7 @@ class DeviceNames {
   explicit DeviceNames(const HostFiles& files);
 
   // "mlx5_2 port 1" for "mlx5_2", its PCI address or its interface; an interface that belongs to no
-  // InfiniBand device by its own name; "": no such device.
+  // InfiniBand device by its own name; empty if there is no such device.
   std::string Find(const std::string& name, int port) const;
 
  private:

@@ -20,7 +20,8 @@ using Columns = std::vector<absl::string_view>;
 
 std::string_view View(absl::string_view text) { return {text.data(), text.size()}; }
 
-// A longer text loses the word in which it is cut: nobody knows a part of a secret for one.
+// A longer text loses the word in which it is cut, because a part of a secret does not look like
+// one.
 std::string Field(std::string_view text) {
   constexpr size_t kRoom = kMostFactText - 16;  // for what stands in the place of that word
   if (text.size() <= kMostFactText) return CleanText(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a probe finds out about the host, and the lines by which it tells the agent.
+// What a probe finds out about the host, and the lines by which it reports to the agent.
 //
 // A probe is a process of its own: it writes a line for each fact, and ends with a line for its
 // outcome. The agent treats the lines as hostile: a probe may die in the middle of one.
@@ -16,11 +16,11 @@ namespace rollcall {
 
 struct Fact {
   HostFactKind kind = HostFactKind::kUnknown;
-  std::string subject;  // "mlx5_2 port 1"; "": the host
+  std::string subject;  // "mlx5_2 port 1"; empty means the host
   int64_t value = 0;
   std::string text;
-  int64_t age_ns = 0;  // 0: it holds now
-  int32_t pid = 0;     // 0: of no process
+  int64_t age_ns = 0;  // 0 means it holds now
+  int32_t pid = 0;     // 0 if it belongs to no process
 };
 
 enum class ProbeOutcome : uint8_t {
@@ -40,8 +40,8 @@ struct ProbeResult {
 
 // The lines of a probe.
 std::string ToLines(const ProbeResult& result);
-// Reads them. Leaves out lines that are none, and what exceeds the limits. kFailed: the last line
-// is missing.
+// Reads them. Leaves out malformed lines, and what exceeds the limits. kFailed: the last line is
+// missing.
 ProbeResult FromLines(std::string_view lines);
 
 }  // namespace rollcall

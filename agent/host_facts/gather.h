@@ -15,10 +15,10 @@
 namespace rollcall {
 
 struct GatherOptions {
-  // The folder of rollcall-probe and rollcall-probe-nvml; "": that of this program.
+  // The folder of rollcall-probe and rollcall-probe-nvml; empty means that of this program.
   std::string programs;
   std::string root;                     // as in HostFiles
-  std::string nvml_library;             // "": the system's
+  std::string nvml_library;             // empty means the system's
   int64_t interval_ns = 1'000'000'000;  // between two samples of a counter
   int64_t deadline_ns = 4'000'000'000;  // of each probe
 };

@@ -18,7 +18,7 @@ class HostFiles {
   explicit HostFiles(std::string root = "") : root_(std::move(root)) {}
 
   std::string Path(const std::string& path) const { return root_ + path; }
-  // Without the blanks and line ends around it. nullopt: there is no such file, or it is
+  // Without the blanks and line ends around it. nullopt if there is no such file, or it is
   // unreadable.
   std::optional<std::string> Read(const std::string& path) const;
   // The number at the beginning of a file.
@@ -28,7 +28,7 @@ class HostFiles {
   bool Exists(const std::string& path) const;
   // The entries of a folder, in order. Empty if it has none or does not exist.
   std::vector<std::string> List(const std::string& path) const;
-  // The last part of the path that a symbolic link leads to; "": it is none.
+  // The last part of the path that a symbolic link leads to; empty if it is not a link.
   std::string LinkName(const std::string& path) const;
 
  private:

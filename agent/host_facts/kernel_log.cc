@@ -36,7 +36,7 @@ enum class Subject : uint8_t {
 struct Message {
   HostFactKind kind;
   const char* has;       // in lower case
-  const char* also_has;  // in lower case; "": nothing
+  const char* also_has;  // in lower case, or empty
   Subject subject;
   bool came_back;
 };
@@ -83,7 +83,7 @@ constexpr Message kMessages[] = {
     {HostFactKind::kLinkDown, "link active", "", Subject::kNetwork, true},
 };
 
-// The digits after the first occurrence of `word`; 0: there are none.
+// The digits after the first occurrence of `word`, or 0.
 int64_t NumberBehind(std::string_view text, std::string_view word) {
   const size_t at = text.find(word);
   if (at == std::string_view::npos) return 0;
@@ -137,7 +137,7 @@ std::string WordBehind(std::string_view text, std::string_view word) {
 std::string NetworkSubject(std::string_view text, const DeviceNames& devices) {
   const int64_t port =
       std::max<int64_t>({NumberBehind(text, "Port: "), NumberBehind(text, "port "), 1});
-  // The interface says more than the address of its card.
+  // The interface is more telling than the address of its card.
   std::string found;
   for (const std::string& word : Words(text)) {
     const std::string device = devices.Find(word, static_cast<int>(port));
@@ -163,7 +163,7 @@ std::string DeviceSubject(std::string_view text) {
   return "";
 }
 
-// "": the message has no such subject.
+// Empty if the message has no such subject.
 std::string FindSubject(Subject how, std::string_view text, const DeviceNames& devices) {
   switch (how) {
     case Subject::kGpu:
@@ -201,7 +201,7 @@ int32_t FindPid(HostFactKind kind, std::string_view text) {
       NumberBehind(name.substr(std::min(name.rfind(':'), name.size())), ":"));
 }
 
-// What a message says besides subject and number.
+// What a message contains besides subject and number.
 std::string Rest(HostFactKind kind, std::string_view text) {
   if (kind == HostFactKind::kXid || kind == HostFactKind::kSxid) {
     const size_t number = text.find("): ");
@@ -215,7 +215,7 @@ std::string Rest(HostFactKind kind, std::string_view text) {
 struct Likeness {
   HostFactKind kind;
   std::string subject;
-  int32_t pid;       // 0: no process of the job
+  int32_t pid;       // 0 if there is no process of the job
   bool is_of_group;  // a control group ran out of memory, not the host
   bool operator<(const Likeness& other) const {
     return std::tie(kind, subject, pid, is_of_group) <

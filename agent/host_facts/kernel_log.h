@@ -23,16 +23,16 @@ struct KernelRecord {
 // Records of the last hour, oldest first. `now_us`: the time by the clock of the log.
 std::vector<KernelRecord> ParseKernelLog(std::string_view log, int64_t now_us);
 
-// The fact that a record tells; kind kUnknown: none. `came_back`: it ends an earlier fact of the
-// same kind and subject.
+// The fact that a record reports; kUnknown if the record reports no fact. `came_back`: it ends an
+// earlier fact of the same kind and subject.
 struct KernelFact {
   Fact fact;
   bool came_back = false;
 };
 KernelFact ReadKernelRecord(const KernelRecord& record, const DeviceNames& devices);
 
-// The facts that the records tell, newest first: few of each kind and subject about each process in
-// `pids`, and as few about all others together. The daemon does not show the others' to the job.
+// The facts that the records report, newest first: few of each kind and subject about each process
+// in `pids`, and as few about all others together. The daemon does not show the others' to the job.
 std::vector<Fact> FactsOfKernelLog(const std::vector<KernelRecord>& records,
                                    const DeviceNames& devices, const std::vector<pid_t>& pids);
 

@@ -12,7 +12,7 @@
 namespace rollcall {
 namespace {
 
-// Packets that the card lost. rx_dropped counts also what nobody on the host wants.
+// Packets that the card lost. rx_dropped also counts packets that no program on the host wants.
 constexpr const char* kLost[] = {"rx_errors", "rx_crc_errors", "rx_missed_errors", "rx_fifo_errors",
                                  "tx_errors", "tx_dropped",    "tx_carrier_errors"};
 constexpr char kTcp[] = "tcp";
@@ -44,7 +44,7 @@ int64_t TcpRetransmits(const HostFiles& files) {
   return 0;
 }
 
-// An interface that nobody has switched on has no carrier to read.
+// An interface that is switched off has no carrier to read.
 void AddLinks(const HostFiles& files, const std::vector<std::string>& interfaces,
               std::vector<Fact>* facts) {
   for (const std::string& name : interfaces) {

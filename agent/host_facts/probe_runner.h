@@ -3,8 +3,8 @@
 //
 // A probe may block in the kernel, where no signal ends it. The runner then sends SIGKILL and
 // leaves it: nothing waits for it. Until it has gone, the runner starts no other one with the same
-// key, so a driver that hangs holds one process. Probes get no environment but a PATH, no input,
-// and none of this process's files.
+// key, so a driver that hangs holds one process. Probes get a PATH as their only environment, no
+// input, and no files of this process.
 //
 // One thread at a time uses a runner.
 #pragma once
@@ -50,7 +50,7 @@ class ProbeRunner {
 
   struct Stuck {
     pid_t pid = 0;
-    UniqueFd pidfd;  // not valid: the kernel has none
+    UniqueFd pidfd;  // invalid if the kernel has none
   };
   std::map<std::string, Stuck> stuck_;  // by key
 };

@@ -18,8 +18,8 @@ struct Growth {
   std::string text;
 };
 
-// By subject; only subjects whose counters grew. A counter that fell was set back: it does not
-// count.
+// Returns the growth by subject, of subjects whose counters grew. A counter that fell was set back:
+// it does not count.
 std::map<std::string, Growth> GrowthBetween(const Samples& before, const Samples& after);
 
 }  // namespace rollcall

@@ -163,8 +163,8 @@ void Agent::RunUplink() {
     if (inbox_.stopping()) break;
     if (must_connect_anew) continue;
     if (options_.watcher != nullptr) options_.watcher->Broken();
-    // A daemon ends the stream when a job goes to another daemon. If it is away, the next try says
-    // so.
+    // A daemon ends the stream when a job goes to another daemon. If it is away, the next try
+    // reports it.
     const Said now = IsRefusal(failure) ? Said::kRefused
                      : has_worked       ? Said::kNothing
                                         : Said::kAway;
@@ -185,7 +185,7 @@ void Agent::WarnOfFailure(const grpc::Status& failure) const {
                reason.empty() ? "" : ": ", CleanText(reason));
 }
 
-// False: the stream is whole, and its daemon is no longer to be trusted.
+// False if the stream is whole, and its daemon is no longer to be trusted.
 bool Agent::TickUntilBroken(DaemonStream* stream) {
   collector_.SetWholeRecords(stream->whole_records());
   is_connected_ = true;
@@ -222,7 +222,7 @@ void Agent::SendLastTicks(bool whole, DaemonStream* stream) {
   }
 }
 
-// As the daemon wants it, once it has said so.
+// As the daemon requests, once it has done so.
 int64_t Agent::TickNs(const DaemonStream& stream) const {
   return std::clamp(stream.wanted_tick_ns(), options_.tick_ns,
                     std::max(options_.tick_ns, kLongestTick));

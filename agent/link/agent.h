@@ -10,7 +10,7 @@
 // write, because a write blocks until the daemon reads. The stacks thread and the thread for facts
 // about the host pass their answers to the uplink.
 //
-// With CollectorOptions::find_unrecorded the agent also tells the daemon which ranks run here
+// With CollectorOptions::find_unrecorded the agent also reports to the daemon which ranks run here
 // without the library. It takes nothing from them unless the daemon asks.
 #pragma once
 
@@ -47,30 +47,31 @@ class DaemonStream;
 
 struct AgentOptions {
   CollectorOptions collector;
-  std::string host;               // name of this host in verdicts; "": the system's host name
+  std::string host;               // this host's name in verdicts; empty means the system's
   int64_t tick_ns = 100'000'000;  // from one tick to the next, unless the daemon asks for fewer
-  // Says why a stream failed, for the log; may take seconds. Empty: the stream's own message.
+  // Says why a stream failed, for the log; may take seconds. Empty means the stream's own message.
   std::function<std::string(const grpc::Status&)> explain;
-  // Whether the daemon of a stream may still be believed, asked every ten seconds. Empty: always.
+  // Whether the daemon of a stream may still be believed, asked every ten seconds. Empty means
+  // always.
   std::function<bool(const grpc::ClientContext&)> still_trusts;
-  // Processes whose stacks the agent takes for the daemon; 0: no limit.
+  // Processes whose stacks the agent takes for the daemon; 0 means no limit.
   int64_t max_stacks_per_minute = 600;
   bool stacks_on = true;     // false: the agent takes no stacks at all
   bool answers_quit = true;  // SIGQUIT of the processes; false: another agent of this process does
   HostFactsOptions host_facts;
-  // Of several agents in one process: what they share. nullptr: the agent is alone, and has one
-  // daemon for all jobs.
+  // Several agents in one process share this. nullptr if the agent is alone, and has one daemon for
+  // all jobs.
   std::shared_ptr<StackAllowance> stack_allowance;
   std::shared_ptr<StackNamer> stack_namer;
   std::shared_ptr<SampleEffects> sample_effects;
   std::shared_ptr<StreamWatcher> watcher;
-  // Learns which hangs the daemon blames this host for. nullptr: the daemon is not asked.
+  // Learns which hangs the daemon blames this host for. nullptr means the daemon is not asked.
   std::shared_ptr<HostHangsSink> host_hangs;
 };
 
 // The channel for the next try to reach the daemon. A channel of the last try would be late: gRPC
-// looks after a channel that nobody uses every five seconds only, and waits by the wall clock,
-// which can be set back.
+// looks after an unused channel every five seconds only, and waits by the wall clock, which can be
+// set back.
 using ChannelSource = std::function<std::shared_ptr<grpc::ChannelInterface>()>;
 
 class Agent {
@@ -123,7 +124,7 @@ class Agent {
   PauseWatch pauses_;
   StreamCutter cutter_;
 
-  std::atomic<int64_t> collects_since_ns_{0};  // 0: it does not collect now
+  std::atomic<int64_t> collects_since_ns_{0};  // 0 if it does not collect now
   std::atomic<bool> is_connected_{false};      // the daemon has welcomed the newest stream
   uint64_t dropped_ticks_ = 0;                 // used by the uplink thread only
   std::thread uplink_;

@@ -48,7 +48,7 @@ class AgentInfo {
 
 struct HostAgent {
   std::string directory;
-  std::string host;  // the name under which it reports this host; "": not known
+  std::string host;  // the name under which it reports this host; empty if unknown
 };
 
 // Returns the first of `directories` with a running agent that serves this user's processes and

@@ -59,7 +59,7 @@ bool HidesAWait(const std::string& proc_root, pid_t pid, const std::vector<pid_t
 }
 
 void AddChildThreads(v1::ProcessStack taken, v1::ChildProcess* child) {
-  // Without what the samples have read.
+  // Subtracts what the samples have read.
   if (taken.has_moved_bytes()) child->set_moved_bytes(taken.moved_bytes());
   for (v1::ThreadStack& thread : *taken.mutable_threads()) {
     if (!thread.frames().empty()) *child->add_threads() = std::move(thread);

@@ -22,7 +22,7 @@ TakeLimits LimitsOfChildren();
 // their children, and stopped ones last.
 std::vector<int> ChildrenToSample(const v1::ProcessStack& stack);
 
-// The start of this child of `parent`, which the process `of` has started; 0: it is gone, or runs
+// The start of this child of `parent`, which the process `of` has started; 0 if it is gone, or runs
 // as another user. May block: see spare_threads.h.
 uint64_t LookAtChild(const std::string& proc_root, pid_t of, pid_t parent, pid_t child);
 

@@ -66,7 +66,7 @@ absl::Status CheckFlags(const DaemonAddress& daemon) {
   return absl::OkStatus();
 }
 
-// A channel whose calls fail with UNAVAILABLE: nobody can connect to this file.
+// A channel whose calls fail with UNAVAILABLE: no client can connect to this file.
 std::shared_ptr<grpc::Channel> BrokenChannel() {
   return grpc::CreateCustomChannel("unix:/dev/null", grpc::InsecureChannelCredentials(),
                                    Arguments(Keepalive::kCalm));
@@ -236,7 +236,7 @@ bool DaemonChannels::StillTrusts(const grpc::ClientContext& context) {
 
 std::vector<std::string> DaemonChannels::TakeWarnings() {
   if (tls_->files == nullptr) return {};
-  static_cast<void>(Poll());  // its messages say what is wrong
+  static_cast<void>(Poll());  // its messages name what is wrong
   const MutexLock lock(tls_->mutex);
   return tls_->files->TakeMessages();
 }

@@ -31,8 +31,8 @@ struct DaemonAddress {
   std::string address = "127.0.0.1:7655";
   // Files; without `tls_ca` there is no TLS. `tls_ca` may be kSystemAuthorities.
   std::string tls_ca, tls_cert, tls_key;
-  std::string tls_crl;          // of the authorities in `tls_ca`; "": none
-  std::string tls_server_name;  // "": the host in `address`
+  std::string tls_crl;          // of the authorities in `tls_ca`, or empty
+  std::string tls_server_name;  // empty means the host in `address`
   std::string token_file;
   std::string user;  // --daemon-user
 };
@@ -54,11 +54,11 @@ enum class Keepalive : uint8_t {
 // Thread-safe.
 class DaemonChannels {
  public:
-  // Reads the files. An error says which flag is wrong, and what to type.
+  // Reads the files. An error names the wrong flag and what to type.
   static absl::StatusOr<std::shared_ptr<DaemonChannels>> Open(DaemonAddress daemon);
   // To the one daemon at this address, by the same files. Its certificate must hold `server_name`;
-  // "": that of --tls-server-name, or else the host of the address. The address may be wrong: then
-  // all calls fail and say so.
+  // empty means that of --tls-server-name, or else the host of the address. The address may be
+  // wrong: then all calls fail with that error.
   std::shared_ptr<DaemonChannels> For(std::string address, const std::string& server_name) const;
 
   // A new channel, with the files as they are now; with the last good ones if they are unusable. If
@@ -73,8 +73,8 @@ class DaemonChannels {
   // begins with the one after it.
   void TryAnother();
 
-  // Whether the daemon of this stream, which must have answered, has still a certificate that
-  // nobody has revoked, by the list as it is now.
+  // Whether the daemon of this stream, which must have answered, still has a certificate that the
+  // present list does not revoke.
   bool StillTrusts(const grpc::ClientContext& context);
 
   // Warnings for the log about the files of TLS as they are now, since the last call: what cannot
@@ -87,7 +87,7 @@ class DaemonChannels {
   bool IsBusy() const;
   void WaitFor(int64_t ns) { local_patience_ns_ = ns; }
 
-  // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait
+  // Why a call has failed, for people: the status, and the error of TLS. May connect once, and wait
   // for seconds.
   std::string Explain(const grpc::Status& status) const;
   const std::string& address() const { return daemon_.address; }  // as given: of all daemons
@@ -96,7 +96,7 @@ class DaemonChannels {
  private:
   // Shared by the channels to several daemons.
   struct Tls {
-    std::shared_ptr<TlsFiles> files;  // nullptr: none
+    std::shared_ptr<TlsFiles> files;  // nullptr if there is none
     Mutex mutex;                      // for TlsFiles::Poll()
   };
 
@@ -112,7 +112,7 @@ class DaemonChannels {
   const DaemonAddress daemon_;
   const std::vector<std::string> addresses_;  // of `daemon_`
   const std::shared_ptr<Tls> tls_;
-  std::atomic<int64_t> local_patience_ns_{0};  // 0: the usual one
+  std::atomic<int64_t> local_patience_ns_{0};  // 0 means the usual one
   mutable Mutex mutex_;
   absl::Status last_ ABSL_GUARDED_BY(mutex_);  // of the last Connect()
   // Indexes of `addresses_`: for the next Connect(), of the last one.

@@ -14,10 +14,10 @@ std::vector<std::string> SplitDaemons(const std::string& list);
 
 struct NamedDaemon {
   std::string address;  // HOST:PORT or unix:PATH
-  std::string name;     // the host that its certificate must hold; "": that of the address
+  std::string name;     // the host that its certificate must hold; empty means that of the address
 };
 
-// The IP addresses of a host; empty: not known. May block for as long as DNS does.
+// The IP addresses of a host; empty if unknown. May block for as long as DNS does.
 using HostResolver = std::function<std::vector<std::string>(const std::string& host)>;
 
 // IPv4 only if there are any: a daemon with an address of each kind is one daemon.

@@ -23,13 +23,13 @@ namespace rollcall {
 
 class DaemonStream {
  public:
-  // Where what the daemon says goes. All outlive the stream.
+  // The receiver of the daemon's messages. All outlive the stream.
   struct Receivers {
     UplinkInbox* inbox;
     StackAnswers* stacks;
     HostFactsAnswers* host_facts;
     HostHangsRelay* host_hangs;
-    StreamWatcher* watcher;  // nullptr: none
+    StreamWatcher* watcher;  // nullptr if there is none
   };
 
   DaemonStream(const Receivers& to, v1::AgentLink::Stub* stub,
@@ -49,10 +49,10 @@ class DaemonStream {
   bool broken() const { return broken_; }
   bool welcomed() const { return welcomed_; }
   bool must_connect_anew() const { return must_connect_anew_; }
-  // The records that a whole tick needs of each communicator; 0: all.
+  // The records that a whole tick needs of each communicator; 0 means all.
   uint32_t whole_records() const { return whole_records_; }
   bool reads_short_columns() const { return reads_short_columns_; }
-  int64_t wanted_tick_ns() const { return wanted_tick_ns_; }  // 0: the daemon has not said
+  int64_t wanted_tick_ns() const { return wanted_tick_ns_; }  // 0 if the daemon has not set it
   // Whether the daemon has asked for a whole tick since the last call.
   bool TakeWishForWhole() { return wants_whole_.exchange(false); }
 

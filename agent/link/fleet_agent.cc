@@ -45,7 +45,7 @@ std::vector<std::string> ToVector(const google::protobuf::RepeatedPtrField<std::
 
 }  // namespace
 
-// Between one stream and what all streams know. A daemon of several permits a quick keepalive; one
+// Connects one stream to what all streams share. A daemon of several permits a quick keepalive; one
 // that is alone, or older, would end the stream for it. So the agent connects anew when it learns
 // better.
 class FleetAgent::Watcher : public StreamWatcher {
@@ -249,7 +249,7 @@ void FleetAgent::CloseUnneeded(const std::set<std::string>& needed, int64_t now_
   }));
 }
 
-// A job that has moved is reported at once. A tick that finds nothing new is small. False: it is
+// A job that has moved is reported at once. A tick that finds nothing new is small. False if it is
 // too soon for the next one.
 bool FleetAgent::TickOnNews() {
   const uint64_t version = owners_->version();

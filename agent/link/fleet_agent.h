@@ -41,11 +41,11 @@ struct DaemonWay {
 };
 
 struct FleetAgentOptions {
-  AgentOptions agent;  // of each stream; what is said above of one daemon comes from `way_to`
+  AgentOptions agent;  // of each stream; what depends on one daemon above comes from `way_to`
   std::vector<std::string> given;  // the daemons to begin with, at least one
   std::function<DaemonWay(const std::string& address)> way_to;
   // The daemons to begin with, as they are now, asked in a thread of its own every ten seconds; may
-  // block. Empty: they stay as given.
+  // block. If empty, they stay as given.
   std::function<std::vector<std::string>()> find_given;
   int64_t keep_unneeded_ns = 30'000'000'000;  // streams
 };
@@ -70,7 +70,7 @@ class FleetAgent {
   class Watcher;
   struct Uplink {
     std::unique_ptr<Agent> agent;
-    int64_t unneeded_since_ns = 0;  // 0: it is needed
+    int64_t unneeded_since_ns = 0;  // 0 if it is needed
   };
   // The result of the newest look for the daemons to begin with.
   struct Found {

@@ -17,7 +17,7 @@ class HostFactsAnswers {
   // `served` and `inbox` outlive this object.
   HostFactsAnswers(HostFactsOptions options, const ServedSegments* served, UplinkInbox* inbox);
 
-  // For the reader of the stream. Waits while the daemon does not read.
+  // The reader of the stream calls this. Waits while the daemon does not read.
   void TakeIn(uint64_t stream, const v1::GatherHostFacts& request);
   void DropWaiting() { worker_.DropWaiting(); }
   void Cancel() { service_.Cancel(); }

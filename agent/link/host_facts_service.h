@@ -2,8 +2,8 @@
 // Answers the daemon's requests for facts about this host. The daemon names processes and nothing
 // else: the agent decides whether it looks, and at what.
 //
-// The agent looks if it has reported one of the processes on the stream that asks, if nobody has
-// switched this off, and if the limit per minute permits it. An answer without facts says why in
+// The agent looks if it has reported one of the processes on the stream that asks, if this is not
+// switched off, and if the limit per minute permits it. An answer without facts has the reason in
 // HostFacts::error. Nothing runs before the first request.
 //
 // Take() blocks for some seconds and belongs to one thread. Refuse() and Cancel() are thread-safe.
@@ -29,10 +29,10 @@ namespace rollcall {
 struct HostFactsOptions {
   std::string proc_root = "/proc";
   bool is_on = true;
-  int64_t max_per_minute = 6;  // looks at the host; 0: no limit
+  int64_t max_per_minute = 6;  // looks at the host; 0 means no limit
   GatherOptions gather;
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
-  // Counts max_per_minute. Shared with other services of this agent; nullptr: its own.
+  // Counts max_per_minute. Shared with other services of this agent; nullptr means its own.
   std::shared_ptr<StackAllowance> allowance;
 };
 

@@ -18,10 +18,10 @@ namespace rollcall {
 
 class HostHangsRelay {
  public:
-  // `sink`: nullptr: nobody wants to know. `served` outlives this object.
+  // `sink`: nullptr if no caller wants to know. `served` outlives this object.
   HostHangsRelay(std::shared_ptr<HostHangsSink> sink, const ServedSegments* served);
 
-  // As the daemon says now. For the reader of the stream.
+  // Takes the daemon's present report. The reader of the stream calls this.
   void TakeIn(const v1::HostHangs& hangs) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // About every second. For the uplink thread, like the next.

@@ -127,7 +127,7 @@ JobOwners::Key JobOwners::KeyOf(const std::string& tenant, const std::string& jo
 std::string JobOwners::FindHome() const { return Preferred(daemons_.Living(), "", host_); }
 
 // `job` may be nullptr. Before the first welcome the agent does not know all daemons: its only
-// stream tells it.
+// stream delivers the list.
 std::string JobOwners::FindOwner(const Key& key, const Job* job) const {
   if (!was_welcome_) return FindHome();
   if (job != nullptr && !job->told.empty() && !daemons_.IsAway(job->told)) return job->told;

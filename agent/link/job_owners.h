@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of several daemons this host's agent reports each job to.
 //
-// Each job has one owner among the daemons of a database, and the agent follows what they say about
-// it (v1.Owners). For a job of which no daemon has said anything, and for one whose owner is away,
-// the agent asks the daemon that the job prefers (base/rendezvous.h) among those that are not away.
-// A host without jobs has a daemon that it prefers, too, so that one daemon always sees the host.
+// Each job has one owner among the daemons of a database, and the agent follows their messages
+// about it (v1.Owners). For a job that no daemon has assigned, and for one whose owner is away, the
+// agent asks the daemon that the job prefers (base/rendezvous.h) among those that are not away. A
+// host without jobs has a daemon that it prefers, too, so that one daemon always sees the host.
 //
 // Decides only: it connects to nothing, and the caller gives the time, in nanoseconds of one clock
 // that only ascends. Thread-safe.
@@ -42,21 +42,20 @@ class JobOwners {
   void Welcomed(const std::string& stream, const std::string& address,
                 const std::vector<std::string>& daemons, bool stays, int64_t now_ns);
   void SetDaemons(const std::vector<std::string>& daemons);
-  // `daemon`: the owner; "": the daemon of the stream. Only for jobs that are on this host.
+  // `daemon`: the owner; empty means the daemon of the stream. Only for jobs that are on this host.
   void Told(const std::string& stream, const std::string& tenant, const std::string& job,
             const std::string& daemon);
   void Broken(const std::string& stream, int64_t now_ns);
   void Closed(const std::string& stream);
-  // Looks which daemons have become away by now. Returns the time of the next look; INT64_MAX: none
-  // is due.
+  // Looks which daemons have become away by now. Returns the time of the next look; INT64_MAX if
+  // nothing is due.
   int64_t Expire(int64_t now_ns);
   // From now on only jobs are new: for the last ticks.
   void Freeze();
 
-  // What follows.
-  // 0: the stream does not have the processes of the job, which is on this host. Else it has them,
-  // and must report them anew if the number is not that of the last time: the job was another
-  // stream's meanwhile. Job "": the process names none.
+  // What follows. 0 if the stream does not have the processes of the job, which is on this host.
+  // Else it has them, and must report them anew if the number is not that of the last time: the job
+  // was another stream's meanwhile. The job is empty if the process names none.
   uint64_t Takes(const std::string& stream, const std::string& tenant, const std::string& job,
                  int64_t now_ns);
   std::string Owner(const std::string& tenant, const std::string& job) const;
@@ -77,7 +76,7 @@ class JobOwners {
   using Key = std::pair<std::string, std::string>;  // tenant and job
   struct Job {
     int64_t seen_ns = 0;
-    std::string told;     // the owner; "": no daemon has said
+    std::string told;     // the owner; empty if no daemon has named one
     std::string told_by;  // stream
     std::string owner;    // by all that is known
     uint64_t turn = 0;    // ascends when the owner changes

@@ -30,7 +30,7 @@ class KnownDaemons {
   // `given`: the addresses that the agent begins with, at least one.
   explicit KnownDaemons(std::vector<std::string> given) : given_(std::move(given)) {}
 
-  // What the agent learns. False: nothing new.
+  // What the agent learns. False if there is nothing new.
   bool SetGiven(std::vector<std::string> given);
   bool SetDaemons(const std::vector<std::string>& daemons);
   void Opened(const std::string& stream, int64_t now_ns);
@@ -41,7 +41,7 @@ class KnownDaemons {
   // Looks which daemons have become away by now. Lowers `*next_ns` to the time of the next look.
   bool Expire(int64_t now_ns, int64_t* next_ns);
 
-  // Whether the agent may connect to this address because a daemon says so.
+  // Whether the agent may connect to this address because a daemon listed it.
   bool IsUsable(const std::string& address) const;
   const std::string& DaemonOf(const std::string& stream) const;
   bool IsAway(const std::string& daemon) const;
@@ -66,7 +66,7 @@ class KnownDaemons {
   };
 
   std::vector<std::string> given_;
-  std::vector<std::string> daemons_;  // that a daemon has named; empty: none has
+  std::vector<std::string> daemons_;  // that a daemon has named; empty if none has
   std::map<std::string, Stream> streams_;
 };
 

@@ -29,7 +29,7 @@ namespace rollcall {
 struct NvSentinelOptions {
   std::string socket;  // path of the platform connector's Unix socket
   std::string host;    // the node's name in Kubernetes
-  // NVSentinel's rules may act on the events. False: it stores them only.
+  // NVSentinel's rules may act on the events. If false, it only stores them.
   bool may_remediate = false;
 };
 

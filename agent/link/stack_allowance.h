@@ -22,7 +22,7 @@ class StackAllowance {
  public:
   static constexpr int64_t kBurst = 512;  // processes, after a calm time
 
-  // `per_minute`: processes; 0: no limit.
+  // `per_minute`: processes; 0 means no limit.
   explicit StackAllowance(int64_t per_minute)
       : every_ns_(per_minute <= 0 ? 0 : std::max<int64_t>(kMinuteNs / per_minute, 1)),
         full_ns_(every_ns_ * std::min(kBurst, std::max<int64_t>(per_minute, 1))),

@@ -29,8 +29,8 @@ class StackAnswers {
                const UnrecordedList* listed, UplinkInbox* inbox);
 
   void Start();
-  // For the reader of the stream. A request without room is refused here: the reader then reads no
-  // faster than the daemon reads the refusals.
+  // The reader of the stream calls this. A request without room is refused here: the reader then
+  // reads no faster than the daemon reads the refusals.
   void TakeIn(uint64_t stream, const v1::TakeStacks& request) ABSL_LOCKS_EXCLUDED(mutex_);
   void DropWaiting() ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -38,7 +38,8 @@ class StackAnswers {
 
  private:
   StackServiceOptions WithNeighbours(StackServiceOptions options);
-  // Of the process whose stacks are taken. Of them the service takes those of the same user.
+  // Returns the neighbours of the process whose stacks are taken. Of them the service takes those
+  // of the same user.
   std::vector<pid_t> Neighbours() const;
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void Answer(const PendingRequest& request);

@@ -33,9 +33,9 @@ class StackQueue {
   static constexpr size_t kMostProcesses = 4096;  // of all requests together
 
   bool empty() const { return requests_ == 0; }
-  // False: there is no room for its owner, and `*request` is unchanged.
+  // False if there is no room for its owner, and `*request` is unchanged.
   bool Push(PendingRequest* request);
-  // Returns a request for one process, or for none if it was so. REQUIRES: not empty.
+  // Returns a request for one process, or without processes as it was pushed. REQUIRES: not empty.
   PendingRequest Pop();
   void Clear();
 
@@ -57,8 +57,8 @@ class StackQueue {
   size_t processes_ = 0;
 };
 
-// Those of a request: one more than the queue holds at most, so that it refuses the request. The
-// rest has no answer: a daemon could ask for millions.
+// Returns the processes of a request: one more than the queue holds at most, so that it refuses the
+// request. The rest has no answer: a daemon could ask for millions.
 std::vector<ProcessId> ProcessesIn(const google::protobuf::RepeatedPtrField<v1::ProcessRef>& refs);
 
 }  // namespace rollcall

@@ -29,7 +29,7 @@ namespace {
 
 constexpr int64_t kReadTimeout = kSecond;  // for reading a process in /proc
 constexpr int64_t kAroundTimeout = 5 * kSecond;
-// None is begun later than that, and each has that time.
+// No sample begins later than that, and each has that time.
 constexpr int64_t kChildrenTimeout = 10 * kSecond;
 
 struct Look {
@@ -86,7 +86,7 @@ v1::ProcessStack StackService::Tools::Take(ProcessId process, const TakeLimits& 
   return stack;
 }
 
-// Why the agent takes no stacks of the process; "": it does.
+// Why the agent takes no stacks of the process; empty if it does.
 std::string StackService::WhyNot(ProcessId process) {
   if (!is_reported_(process)) {
     return "the agent of this host does not watch this process: no stacks taken";
@@ -194,7 +194,7 @@ void StackService::SayIfCut(const OutsideAnswer& answer) {
       cut_.total());
 }
 
-// Ranks may wait for a process that is none of them: a coordinator, a scheduler.
+// Ranks may wait for a process that is not a rank: a coordinator, a scheduler.
 void StackService::AddOthers(const Subject& subject, const OutsideQuestion& question,
                              v1::ProcessStack* stack) {
   const std::string& proc_root = options_.proc_root;
@@ -233,8 +233,8 @@ void StackService::AddChildStacks(const Subject& subject, const Starts& starts,
   }
 }
 
-// `started`: the process that was found. Later its number may be another one's. False: no further
-// child shall be tried.
+// `started`: the process that was found. Later its number may be another one's. If false, try no
+// further child.
 bool StackService::AddChildStack(const Subject& subject, uint64_t started,
                                  v1::ChildProcess* child) {
   const auto look = [proc_root = options_.proc_root, of = subject.id.pid, parent = child->parent(),

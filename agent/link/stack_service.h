@@ -3,8 +3,8 @@
 // nothing else: the agent decides whether it takes their stacks, and how.
 //
 // The agent takes the stacks of a process if it has reported the process on the stream that asks,
-// if nobody has switched its stacks off, and if the limit per minute permits it. An answer without
-// stacks says why in ProcessStack::error.
+// if its stacks are not switched off, and if the limit per minute permits it. An answer without
+// stacks has the reason in ProcessStack::error.
 //
 // The agent itself reads only /proc and memory. A child process reads the files of the process,
 // which may lie on a server that does not answer (agent/stacks/stack_namer.h).
@@ -42,17 +42,17 @@ struct OutsideQuestion;
 
 struct StackServiceOptions {
   std::string proc_root = "/proc";
-  int64_t max_per_minute = 600;  // processes; 0: no limit
-  bool stacks_on = true;         // false: takes none
+  int64_t max_per_minute = 600;  // processes; 0 means no limit
+  bool stacks_on = true;         // false if the agent takes no stacks
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();
-  // Counts max_per_minute. Shared with other services of this agent; nullptr: its own.
+  // Counts max_per_minute. Shared with other services of this agent; nullptr means its own.
   std::shared_ptr<StackAllowance> allowance;
-  // Shared likewise; nullptr: its own.
+  // Shared likewise; nullptr means its own.
   std::shared_ptr<StackNamer> namer;
   std::shared_ptr<SampleEffects> effects;
-  // Thread-safe. The processes that may be at the other end of a socket; nullptr: none.
+  // Thread-safe. The processes that may be at the other end of a socket, or nullptr.
   std::function<std::vector<pid_t>()> neighbours;
-  // Thread-safe. Where a process records what its transfers over the network wait for; nullptr:
+  // Thread-safe. Where a process records what its transfers over the network wait for; nullptr if
   // none does.
   std::function<ServedSegment(ProcessId)> segment_of;
   std::function<int64_t()> now_ns = MonotonicNs;
@@ -70,7 +70,7 @@ class StackService {
   // `network_of`: with what its transfers over the network wait for, on these communicators.
   v1::ProcessStack Take(ProcessId process, bool children = false,
                         const std::vector<uint64_t>& network_of = {});
-  // How the process runs now. nullopt: it did not answer in time. Of the thread of Take().
+  // How the process runs now. nullopt if it did not answer in time. Of the thread of Take().
   std::optional<v1::Evidence> EvidenceOf(ProcessId process);
   // An answer without stacks, counted and logged.
   v1::ProcessStack Refuse(ProcessId process, const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -107,7 +107,7 @@ class StackService {
   v1::ProcessStack SampleAll(const Subject& subject, bool children);
   void AddNetwork(const Subject& subject, const std::vector<uint64_t>& network_of,
                   v1::ProcessStack* stack);
-  // nullopt: they have not come in time.
+  // nullopt if they have not come in time.
   std::optional<v1::ProcessStack> Sample(const Subject& subject, const TakeLimits& limits,
                                          int64_t timeout_ns);
   void AddSurroundings(const Subject& subject, bool children, v1::ProcessStack* stack);
@@ -117,8 +117,8 @@ class StackService {
   void AddOthers(const Subject& subject, const OutsideQuestion& question, v1::ProcessStack* stack);
   void LookForOtherThreads(const Subject& subject, v1::ChildProcess* child);
   std::vector<pid_t> Neighbours(int64_t user) const;
-  // nullopt: it has not come in time, or the process has ended meanwhile, and what was read may be
-  // another one's.
+  // nullopt if it has not come in time, or the process has ended meanwhile, and what was read may
+  // be another one's.
   template <typename Value>
   std::optional<Value> LookAround(const Subject& subject, std::function<Value()> look);
 

@@ -48,7 +48,7 @@ struct OutsideAnswer {
 // neighbours.
 std::vector<pid_t> ListOthers(const v1::ProcessStack& stack, const OutsideQuestion& question);
 
-// The same question about the `others` of the stack. `starts`: of these.
+// Asks the same about the `others` of the stack. `starts`: of these.
 OutsideQuestion AskOutsideOfOthers(const v1::ProcessStack& stack, OutsideQuestion before,
                                    const Starts& starts);
 

@@ -17,7 +17,7 @@ class StreamCutter {
  public:
   // The uplink thread runs, or has ended.
   void SetUplinkRuns(bool runs) ABSL_LOCKS_EXCLUDED(mutex_);
-  // For the next stream; cancelled if streams are cut off by now.
+  // Returns the context of the next stream, cancelled if streams are cut off by now.
   std::shared_ptr<grpc::ClientContext> NewContext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for the end of the uplink; after `patience`, no stream blocks any longer.
   void AwaitEnd(std::chrono::steady_clock::duration patience) ABSL_LOCKS_EXCLUDED(mutex_);

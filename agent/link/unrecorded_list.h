@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks without the library of which the daemon of an agent's stream knows. It may ask for the
+// The ranks without the library that the agent has reported on its stream. It may ask for the
 // stacks of these, too.
 //
 // Has() and Pids() are thread-safe; the rest belongs to the uplink thread.
@@ -28,7 +28,7 @@ class UnrecordedList {
     constexpr int64_t kListEvery = 10 * kSecond;
     return listed_ns_ == 0 || now_ns - listed_ns_ >= kListEvery;
   }
-  // What the stream must have: nullopt: it has this list.
+  // What the stream must have: nullopt if it has this list.
   std::optional<v1::AgentMessage> Update(int64_t now_ns, v1::UnrecordedProcesses list)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     listed_ns_ = now_ns;
@@ -67,7 +67,7 @@ class UnrecordedList {
   }
 
  private:
-  int64_t listed_ns_ = 0;  // 0: never on this stream
+  int64_t listed_ns_ = 0;  // 0 if never on this stream
   std::string text_;       // the list as the stream has it
   mutable Mutex mutex_;
   std::set<ProcessId> processes_ ABSL_GUARDED_BY(mutex_);

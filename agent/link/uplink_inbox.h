@@ -18,7 +18,7 @@ namespace rollcall {
 
 class UplinkInbox {
  public:
-  // Waits until the uplink has taken the previous answer. `stream`: that asked. False: the agent
+  // Waits until the uplink has taken the previous answer. `stream`: that asked. False if the agent
   // stops, or that stream has ended.
   bool Put(uint64_t stream, v1::AgentMessage answer) ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);
@@ -28,7 +28,7 @@ class UplinkInbox {
     changed_.NotifyAll();
     return true;
   }
-  // nullopt: the deadline has passed, a tick is wanted now, the agent stops, or `is_over`.
+  // nullopt if the deadline has passed, a tick is wanted now, the agent stops, or `is_over`.
   std::optional<v1::AgentMessage> Take(std::chrono::steady_clock::time_point deadline,
                                        const std::function<bool()>& is_over)
       ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -62,7 +62,7 @@ class UplinkInbox {
     const MutexLock lock(mutex_);
     return stream_;
   }
-  // The stream has ended, and nobody waits for its answers any more.
+  // The stream has ended, and no caller waits for its answers any more.
   void EndStream() ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);
     ++stream_;

@@ -15,7 +15,7 @@ namespace rollcall {
 struct HostInstant {
   int64_t steady_ns = 0;
   int64_t boot_ns = 0;   // CLOCK_BOOTTIME: advances during a suspend
-  uint64_t counter = 0;  // the CPU's; 0: the rate of the counter is not constant
+  uint64_t counter = 0;  // the CPU's; 0 if the rate of the counter is not constant
 };
 
 HostInstant ReadHostInstant();
@@ -26,7 +26,7 @@ class WaitFloor {
   // `tick_ns`: the interval between two calls of Update().
   explicit WaitFloor(int64_t tick_ns);
 
-  // Call with ascending instants. Returns the wait floor; 0: there was no pause.
+  // Call with ascending instants. Returns the wait floor; 0 if there was no pause.
   int64_t Update(const HostInstant& now);
 
  private:
@@ -35,7 +35,7 @@ class WaitFloor {
 
   const int64_t pause_ns_;  // a longer gap is a pause
   HostInstant newest_, last_pause_;
-  double ns_per_tick_ = 0;  // of the counter; 0: not measured yet
+  double ns_per_tick_ = 0;  // of the counter; 0 if not measured yet
   int64_t floor_ns_ = 0;
 };
 

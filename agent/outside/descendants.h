@@ -42,7 +42,7 @@ inline constexpr size_t kMostDescendants = 64;
 
 Descendants FindDescendants(const std::string& proc_root, pid_t pid);
 
-// The same of any process. nullopt: it has ended.
+// Describes any process. nullopt if it has ended.
 std::optional<Descendant> DescribeProcess(const std::string& proc_root, pid_t pid);
 
 // Their pids only, at most kMostDescendants. One may have ended, and its pid be another process's.

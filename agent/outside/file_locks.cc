@@ -48,7 +48,7 @@ uint64_t DeviceByStat(const std::string& descriptor) {
   return is_known ? DeviceNumber(about.stx_dev_major, about.stx_dev_minor) : 0;
 }
 
-// Of a mount in another namespace, as the file itself says.
+// Finds the devices of a mount in another namespace, as the file itself shows.
 void FindDevices(const std::string& proc_root, pid_t pid, std::vector<OpenFile>* files) {
   const auto mounts = ParseMountDevices(
       ReadProcFile(ProcPath(proc_root, pid, "mountinfo"), kMountBytes).value_or(""));
@@ -160,7 +160,7 @@ class LocksOfProcess {
       if (unnamed == locks_.end()) {
         return Add({file.device, file.locks.inode, file.path, 0, true, awaited.bytes});
       }
-      unnamed->path = file.path;  // an older kernel has not said the inode
+      unnamed->path = file.path;  // an older kernel has not shown the inode
     }
   }
 

@@ -19,8 +19,8 @@ namespace rollcall {
 
 struct FileLock {
   uint64_t device = 0, inode = 0;  // DeviceNumber()
-  std::string path;                // as the process has opened it; "": not known
-  pid_t holder = 0;                // 0: not known
+  std::string path;                // as the process has opened it; empty if unknown
+  pid_t holder = 0;                // 0 if unknown
   bool waits = false;
   ByteRange bytes = {};  // all of the file, if it is not known
 };

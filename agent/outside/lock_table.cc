@@ -14,13 +14,13 @@ namespace {
 // "FLOCK", "ADVISORY", "WRITE", "4121", "08:01:7864448", "0", "EOF".
 constexpr size_t kPidWord = 3, kFileWord = 4, kFirstWord = 5, kLastWord = 6, kWords = 7;
 
-// "0", "63"; "EOF" is no number. False: not a range.
+// "0", "63"; "EOF" is not a number. False if it is not a range.
 bool ParseRange(absl::string_view first, absl::string_view last, ByteRange* bytes) {
   if (!absl::SimpleAtoi(first, &bytes->first)) return false;
   return last == "EOF" || absl::SimpleAtoi(last, &bytes->last);
 }
 
-// "08:01:7864448": the device in hexadecimal digits, and the inode. False: not a file.
+// "08:01:7864448": the device in hexadecimal digits, and the inode. False if it is not a file.
 bool ParseFile(absl::string_view word, LockRow* row) {
   const std::vector<absl::string_view> parts = absl::StrSplit(word, ':');
   uint32_t major = 0, minor = 0;

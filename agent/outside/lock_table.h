@@ -25,8 +25,8 @@ struct ByteRange {
 struct LockRow {
   bool is_of_descriptor = false;  // OFD: who has the open file has the lock
   bool waits = false;
-  // The pid that made it. 0: a process that has ended, or of another pid namespace; -1: of a
-  // descriptor.
+  // The pid that made it. 0 if that process has ended, or is of another pid namespace; -1 if it is
+  // of a descriptor.
   pid_t pid = 0;
   pid_t holder = 0;                // of a request: who has the lock that it waits for; as `pid`
   uint64_t device = 0, inode = 0;  // of the file; DeviceNumber()
@@ -40,16 +40,16 @@ inline uint64_t DeviceNumber(uint32_t major, uint32_t minor) {
 // Reads the table line by line: any user may make it long.
 class LockTable {
  public:
-  // nullopt: a lease, or a line of another form. A request follows the lock that it waits for.
+  // nullopt for a lease, or a line of another form. A request follows the lock that it waits for.
   std::optional<LockRow> Read(absl::string_view line);
 
  private:
   pid_t holder_ = 0;  // of the last lock
 };
 
-// What fdinfo says of a descriptor.
+// What fdinfo shows of a descriptor.
 struct DescriptorLocks {
-  uint64_t inode = 0;  // 0: an older kernel does not say it, unless there are locks
+  uint64_t inode = 0;  // 0 means an older kernel, which does not show it unless there are locks
   int mount = -1;      // as in mountinfo
   std::vector<LockRow> rows;
 };

@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-// nullopt: the kernel does not say, or does not permit it. May block: see spare_threads.h.
+// nullopt if the kernel does not show it, or does not permit it. May block: see spare_threads.h.
 std::optional<uint64_t> ReadMovedBytes(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

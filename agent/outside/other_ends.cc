@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kMostDescriptors = 16384;  // of one process
 
-// Of "socket:[4711]"; 0: the link is of another kind.
+// Returns 4711 of "socket:[4711]"; 0 if the link is of another kind.
 uint64_t SocketIn(absl::string_view link) {
   uint64_t inode = 0;
   const bool fits = absl::ConsumePrefix(&link, "socket:[") && absl::ConsumeSuffix(&link, "]");
@@ -48,7 +48,7 @@ FileId NamedPipeOf(const std::string& descriptor) {
   return {uint64_t{about.stx_dev_major} << 32 | about.stx_dev_minor, about.stx_ino};
 }
 
-// The process whose end a pidfd waits for; 0: not known.
+// The process whose end a pidfd waits for; 0 if unknown.
 pid_t ProcessOf(const std::string& proc_root, pid_t pid, int fd) {
   const std::string file = ProcPath(proc_root, pid, absl::StrCat("fdinfo/", fd));
   const std::string text = ReadProcFile(file).value_or("");
@@ -67,7 +67,7 @@ void AddPid(pid_t pid, std::vector<pid_t>* pids) {
   if (pids->size() < kMostOtherEnds) pids->insert(at, pid);
 }
 
-// Whether the descriptor can be read (S_IRUSR) or written (S_IWUSR); 0: not known.
+// Whether the descriptor can be read (S_IRUSR) or written (S_IWUSR); 0 if unknown.
 mode_t ModeOf(const std::string& descriptor) {
   struct stat about;
   if (lstat(descriptor.c_str(), &about) != 0) return 0;
@@ -78,12 +78,12 @@ mode_t ModeOf(const std::string& descriptor) {
 struct Wait {
   pid_t pid = 0;
   OtherEnd* end = nullptr;
-  mode_t other_mode = 0;   // of a pipe: what its other end can do; 0: anything
+  mode_t other_mode = 0;   // of a pipe: what its other end can do; 0 means anything
   FileId named = kNoFile;  // in another mount namespace its path may be another file's
   bool called = false;     // a connection that it has made
 };
 
-// 0: there is no such process.
+// 0 if there is no such process.
 uint64_t StartOf(const std::string& proc_root, pid_t pid) {
   const absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, pid);
   return stat.ok() ? stat->start_time : 0;

@@ -26,10 +26,10 @@ struct Received {
 };
 
 struct OtherEnd {
-  // "pipe", "socket", "process" (for its end); "": it waits for none, or none is known
+  // "pipe", "socket", "process" (for its end); empty if it waits for none, or none is known
   std::string kind;
   std::vector<pid_t> pids;         // at most kMostOtherEnds, ascending
-  std::vector<std::string> names;  // of these, in their order; "": it has ended, or ended meanwhile
+  std::vector<std::string> names;  // of these, in their order; empty for one that has ended
   std::vector<pid_t> called;       // those of these that have accepted its connections, ascending
   bool listens = false;            // also at a TCP port without a connection
   std::vector<Received> received;  // at most kMostReceived
@@ -56,9 +56,9 @@ struct Among {
   Starts starts = {};
 };
 
-// For each of these processes: those of its threads, in their order. The process itself is never at
-// the other end. A process for whose end a thread waits is one of the first, or of the same user.
-// `deadline_ns`: of the monotonic clock; what was not looked at by then is not known.
+// Returns for each of these processes the ends of its threads, in their order. The process itself
+// is never at the other end. A process for whose end a thread waits is one of the first, or of the
+// same user. `deadline_ns`: of the monotonic clock; what was not looked at by then is not known.
 std::vector<std::vector<OtherEnd>> FindOtherEnds(const std::string& proc_root,
                                                  const std::vector<WaitingThreads>& waiting,
                                                  const Among& among, int64_t deadline_ns);

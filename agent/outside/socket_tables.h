@@ -23,8 +23,8 @@ class SocketTables {
 
   struct Socket {
     bool known = false;
-    uint64_t peer = 0;            // the inode of the other end on this host; 0: none, or not known
-    uint64_t received_bytes = 0;  // by a TCP connection so far; 0: none, or not known
+    uint64_t peer = 0;            // inode of the other end on this host; 0 if none is known
+    uint64_t received_bytes = 0;  // by a TCP connection so far; 0 if there is none, or unknown
     bool called = false;          // LeadsToAListener()
     bool listens = false;         // and its port has no connection
   };

@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// Reads the counter of a connection in this process's network namespace; 0: unknown.
+// Reads the counter of a connection in this process's network namespace; 0 if unknown.
 uint64_t ReadReceivedBytes(const TcpSocket& socket);
 
 }  // namespace rollcall

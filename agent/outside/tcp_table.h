@@ -22,17 +22,17 @@ struct TcpEnd {
 struct TcpSocket {
   TcpEnd local, remote;
   bool listens = false;
-  uint64_t inode = 0;  // 0: the program has not accepted it yet, or has closed it
+  uint64_t inode = 0;  // 0 if the program has not accepted it yet, or has closed it
 };
 
 // Ignores lines of another form.
 std::vector<TcpSocket> ParseTcpTable(const std::string& text);
 
-// nullptr: the table has no connection with this inode.
+// nullptr if the table has no connection with this inode.
 const TcpSocket* FindConnection(const std::vector<TcpSocket>& table, uint64_t inode);
 
-// The inode of the socket at the other end; of a connection not yet accepted, that of
-// the socket that listens. 0: the other end is elsewhere.
+// The inode of the socket at the other end; of a connection not yet accepted, that of the socket
+// that listens. 0 if the other end is elsewhere.
 uint64_t FindOtherSocket(const std::vector<TcpSocket>& table, uint64_t inode);
 
 // Whether the connection leads to a socket of the table that still listens, so that this side has

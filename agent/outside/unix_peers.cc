@@ -39,7 +39,7 @@ bool AskForAllSockets(int fd) {
   return send(fd, &request, sizeof(request), 0) == static_cast<ssize_t>(sizeof(request));
 }
 
-// Adds what the kernel tells of one socket.
+// Adds what the kernel reports of one socket.
 void AddSocket(const nlmsghdr* message, UnixPeers* peers) {
   const auto* socket = static_cast<const unix_diag_msg*>(NLMSG_DATA(message));
   const auto* attribute = reinterpret_cast<const rtattr*>(socket + 1);
@@ -55,7 +55,7 @@ void AddSocket(const nlmsghdr* message, UnixPeers* peers) {
   }
 }
 
-// False: it was the last part of the answer.
+// False if it was the last part of the answer.
 bool AddAnswer(const char* bytes, size_t size, UnixPeers* peers) {
   const auto* message = reinterpret_cast<const nlmsghdr*>(bytes);
   auto left = static_cast<unsigned>(size);

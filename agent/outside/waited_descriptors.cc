@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kSyscallBytes = 256;
 constexpr size_t kSetBytes = 128;  // of an fd_set
 
-// What the arguments of a call say of descriptors.
+// What the arguments of a call show of descriptors.
 enum class Waits : uint8_t {
   kFirst,  // the first argument is one
   kArray,  // pollfd[], and their number

@@ -25,16 +25,16 @@ struct SystemCall {
   std::array<uint64_t, 6> arguments = {};
 };
 
-// The text of that file. nullopt: the thread runs, or is in no call. Pure.
+// The text of that file. nullopt if the thread runs, or is in no call. Pure.
 std::optional<SystemCall> ParseSystemCall(const std::string& text);
 
-// That of a thread.
+// Reads the call of a thread.
 std::optional<SystemCall> ReadSystemCall(const std::string& proc_root, pid_t pid, pid_t tid);
 
 inline constexpr size_t kMostWaitedDescriptors = 16;   // of one thread
 inline constexpr size_t kMostWatchedDescriptors = 64;  // of one epoll descriptor
 
-// Empty: the thread waits for none, or that cannot be read.
+// Empty if the thread waits for none, or that cannot be read.
 std::vector<int> FindWaitedDescriptors(const std::string& proc_root, pid_t pid, pid_t tid,
                                        ProcessMemory* memory);
 

@@ -16,7 +16,7 @@
 namespace rollcall {
 namespace {
 
-// No valid id, so the call only says the current one. A filter of system calls may refuse even
+// No valid id, so the call only returns the current one. A filter of system calls may refuse even
 // that.
 FileUser CurrentFileUser() {
   const int uid = setfsuid(static_cast<uid_t>(-1)), gid = setfsgid(static_cast<gid_t>(-1));

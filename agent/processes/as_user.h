@@ -17,8 +17,8 @@ struct FileUser {
   gid_t gid = 0;
 };
 
-// With whose rights the process uses files. nullopt: not known, or it has several users at once (it
-// was started setuid), so that none may act for another.
+// Returns the user with whose rights the process uses files. nullopt if unknown, or it has several
+// users at once (it was started setuid), so that none may act for another.
 std::optional<FileUser> ReadFileUser(const std::string& proc_root, pid_t pid);
 
 class AsUser {
@@ -29,8 +29,8 @@ class AsUser {
   AsUser(const AsUser&) = delete;
   AsUser& operator=(const AsUser&) = delete;
 
-  // False: this thread may not act as that user (CAP_SETUID or CAP_SETGID is missing). It must not
-  // go on then: it would work with its own rights.
+  // False if this thread may not act as that user (CAP_SETUID or CAP_SETGID is missing). It must
+  // not go on then: it would work with its own rights.
   bool acts() const { return acts_; }
 
  private:

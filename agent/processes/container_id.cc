@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kDigits = 64;
 constexpr size_t kKeptDigits = 12;
 
-// Of the name of one control group.
+// Returns the id in the name of one control group.
 std::string IdIn(absl::string_view name) {
   const size_t dash = name.rfind('-');
   return ContainerIdAt(dash == absl::string_view::npos ? name : name.substr(dash + 1));

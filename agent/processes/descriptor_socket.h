@@ -35,7 +35,7 @@ class DescriptorSocket {
   DescriptorSocket(const DescriptorSocket&) = delete;
   DescriptorSocket& operator=(const DescriptorSocket&) = delete;
 
-  // nullopt: no descriptor arrived in time.
+  // nullopt if no descriptor arrived in time.
   std::optional<PassedDescriptor> Receive(int64_t timeout_ns);
 
  private:

@@ -14,7 +14,7 @@ namespace rollcall {
 
 class FolderWatch {
  public:
-  // May block: see spare_threads.h. nullptr: the folder is missing, or the kernel has no more
+  // May block: see spare_threads.h. nullptr if the folder is missing, or the kernel has no more
   // watches for this user.
   static std::unique_ptr<FolderWatch> Open(const std::string& folder);
 

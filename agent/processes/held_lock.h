@@ -20,7 +20,7 @@ enum class HeldLock {
 HeldLock QueryLock(int fd);
 HeldLock QueryLockAt(const std::string& path);  // kUnknown also if the file cannot be opened
 
-// Takes the lock for the open file description of `fd`. False: another one holds the lock.
+// Takes the lock for the open file description of `fd`. False if another one holds the lock.
 bool TakeLock(int fd);
 
 // A file in the folder of a job. A `rollcall run` holds the lock on this file while it serves the

@@ -77,14 +77,14 @@ bool IsLoopback(absl::string_view address) {
          absl::StartsWith(address, "127.");
 }
 
-// The inode of the network namespace of the process; "": not known.
+// The inode of the network namespace of the process; empty if unknown.
 std::string ReadNetwork(const std::string& proc_root, pid_t pid) {
   struct stat about;
   const std::string path = ProcPath(proc_root, pid, "ns/net");
   return stat(path.c_str(), &about) == 0 ? absl::StrCat("-", about.st_ino) : "";
 }
 
-// The user id of the process; "": not known.
+// The user id of the process; empty if unknown.
 std::string ReadUser(const std::string& proc_root, pid_t pid) {
   const auto status = ReadProcFile(ProcPath(proc_root, pid, "status"));
   if (!status.ok()) return "";
@@ -146,8 +146,8 @@ std::string PodUidInGroups(absl::string_view groups) {
   return "";
 }
 
-// From the files that Docker and Podman mount into each container. A host has these folders too,
-// so only the mounts over /etc count.
+// Finds the container by the files that Docker and Podman mount into each container. A host has
+// these folders too, so only the mounts over /etc count.
 std::string ContainerInMounts(absl::string_view mounts) {
   for (const absl::string_view line : absl::StrSplit(mounts, '\n')) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits(' ', 5));
@@ -306,7 +306,7 @@ std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) 
 constexpr const char* kNodeVariables[] = {"NODE_NAME", "SLURMD_NODENAME"};
 
 // The scheduler's name of this host. The agent's own environment knows best. Another user's process
-// may say what it likes, and others act on the node's name, so it is not asked.
+// may claim anything, and others act on the node's name, so it is not asked.
 std::string FindNode(const Environment& environment, int64_t uid) {
   for (const char* name : kNodeVariables) {
     const char* own = getenv(name);

@@ -20,8 +20,8 @@ namespace rollcall {
 // Returns the living threads with their start times (ProcStat::start_time), by tid in the process's
 // own pid namespace. Without `other_numbers` only those among `own_tids`. The kernel reuses tids: a
 // thread that started after a call did not make that call. `other_numbers`: the process has a pid
-// namespace in which its pid differs from `process`. nullopt: some thread could not be read, so no
-// thread is proven to have ended.
+// namespace in which its pid differs from `process`. nullopt if some thread could not be read, so
+// no thread is proven to have ended.
 std::optional<std::map<pid_t, uint64_t>> FindThreads(const std::string& proc_root,
                                                      ProcessId process,
                                                      const std::vector<pid_t>& own_tids,

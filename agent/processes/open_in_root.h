@@ -15,7 +15,7 @@ namespace rollcall {
 // O_NOFOLLOW.
 //
 // Where the kernel cannot do so (before 5.6, or forbidden to this process), OpenWithoutLinks does.
-// On an error the result is not valid, and errno says why.
+// On an error the result is not valid, and errno has the reason.
 UniqueFd OpenInRoot(const std::string& root, const std::string& path, int flags);
 
 // The same, but refuses every link and every "..".

@@ -27,7 +27,8 @@ namespace {
 
 constexpr int kMostNested = 33;  // the kernel allows 32
 
-// The real, effective, saved and file system's user ids as the kernel writes them; "": not known.
+// The real, effective, saved and file system's user ids as the kernel writes them; empty if
+// unknown.
 std::string ReadUids(const std::string& proc_root, pid_t pid) {
   const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
   for (absl::string_view line : absl::StrSplit(status, '\n')) {
@@ -36,7 +37,7 @@ std::string ReadUids(const std::string& proc_root, pid_t pid) {
   return "";
 }
 
-// 0: not known.
+// 0 if unknown.
 uint64_t InodeAt(const std::string& path) {
   struct stat about;
   return stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
@@ -112,7 +113,7 @@ uint64_t OtherPidNamespace(const UniqueFd& pid_namespace) {
   return inode == own ? 0 : inode;
 }
 
-// Of a process in this program's own user namespace, at once.
+// Answers at once for a process in this program's own user namespace.
 uint64_t ContainerInTime(const std::string& proc_root, pid_t pid, uint32_t user) {
   if (user != 0) return 0;
   const uint64_t container = ContainerByGroups(proc_root, pid);
@@ -129,7 +130,7 @@ const std::string& OwnMap() {
   return *own;
 }
 
-// The first id of the host in such a map; nullopt: it is empty.
+// The first id of the host in such a map; nullopt if it is empty.
 std::optional<uint32_t> FirstOfMap(absl::string_view map) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(map, absl::ByAnyChar(" \n"), absl::SkipWhitespace());

@@ -16,11 +16,11 @@ namespace rollcall {
 
 // A user of the host; or, because all containers may run as root, root of one container.
 struct Payer {
-  uint32_t user = UINT32_MAX;  // UINT32_MAX: not known
-  // For root: a number of its container. Where the control groups name none: the inode of its pid
+  uint32_t user = UINT32_MAX;  // UINT32_MAX if unknown
+  // For root, a number of its container. Where the control groups name none: the inode of its pid
   // namespace, if it is another one than this program's, or of the user namespace that root has
-  // made. It cannot be changed from inside a container: not by control groups below its own, nor
-  // by user namespaces. Else 0.
+  // made. It cannot be changed from inside a container: not by control groups below its own, nor by
+  // user namespaces. Else 0.
   uint64_t container = 0;
 
   bool operator<(const Payer& other) const {
@@ -31,7 +31,7 @@ struct Payer {
 // By the real user in the status of the process, which may block: see spare_threads.h.
 Payer ReadPayer(const std::string& proc_root, pid_t pid);
 
-// The same as a number, for reads of this process that may block. -1: there is no such process.
+// The same as a number, for reads of this process that may block. -1 if there is no such process.
 // Answers whatever the process does: by the owner of its folder in /proc, which is its user, or
 // root if it must not be traced; in another user namespace, within some milliseconds. If it is not
 // known by then who has made that namespace, it is the user whose ids the namespace has.
@@ -49,8 +49,8 @@ std::string PayerInWords(int64_t payer);
 bool HaveSameUser(const std::string& proc_root, pid_t one, pid_t other);
 
 // Returns the maker of the user namespace that the process is in: the one below this program's own,
-// because its owner may make others in it. nullopt: it is in this program's own, or the kernel does
-// not show it. May block before Linux 6.11.
+// because its owner may make others in it. nullopt if it is in this program's own, or the kernel
+// does not show it. May block before Linux 6.11.
 std::optional<Payer> MakerOfUserNamespace(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

@@ -24,7 +24,7 @@ absl::StatusOr<int> OpenPidfd(pid_t pid);
 // system call. Does not block.
 std::vector<int> FindEndedPidfds(const std::vector<int>& pidfds);
 
-// The wait status, as waitpid() returns it. nullopt: not known. Needs Linux 6.15; the status is
+// The wait status, as waitpid() returns it. nullopt if unknown. Needs Linux 6.15; the status is
 // available after the parent has collected the process.
 std::optional<int> PidfdWaitStatus(int pidfd);
 

@@ -15,7 +15,7 @@ namespace rollcall {
 // of the pod's file that it lacks. The file belongs to the pod: it is read as a stranger's.
 std::string WithPodVariables(std::string environ, const std::string& proc_root, pid_t pid);
 
-// The same for a file with this content. Pure.
+// Does the same for a file with this content. Pure.
 std::string AddPodVariables(std::string environ, absl::string_view content);
 
 }  // namespace rollcall

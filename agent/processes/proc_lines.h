@@ -17,7 +17,7 @@ namespace rollcall {
 inline constexpr size_t kLongestProcLine = 8192;
 
 // Calls `each` for every line, without its end; a line that is longer than kLongestProcLine is left
-// out. False: the file cannot be read, or not to its end before the deadline (MonotonicNs()).
+// out. False if the file cannot be read, or not to its end before the deadline (MonotonicNs()).
 bool ForEachProcLine(const std::string& path, int64_t deadline_ns,
                      const std::function<void(absl::string_view)>& each);
 

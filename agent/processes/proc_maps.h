@@ -17,7 +17,7 @@ struct ProcMap {
   uint64_t end = 0;     // one past the last byte
   uint64_t offset = 0;  // in the file, of `start`
   uint64_t device = 0;  // of the file, as for stat() (except on btrfs)
-  uint64_t inode = 0;   // 0: no file
+  uint64_t inode = 0;   // 0 if there is no file
   bool readable = false;
   bool writable = false;
   bool executable = false;
@@ -25,7 +25,7 @@ struct ProcMap {
   std::string path;      // a file, "[stack]" and its like, or empty
 };
 
-// False: the line is malformed.
+// False if the line is malformed.
 bool ParseProcMap(absl::string_view line, ProcMap* map);
 
 // Returns the mappings in ascending order of addresses.

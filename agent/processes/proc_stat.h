@@ -30,23 +30,23 @@ struct ProcStat {
   uint64_t resident_bytes = 0;
   uint64_t virtual_bytes = 0;
   bool is_kernel_thread = false;
-  uint64_t program = 0;  // changes with each exec; 0: not permitted
-  int wait_status = 0;   // as waitpid() returns it; zombies only; 0: not permitted
+  uint64_t program = 0;  // changes with each exec; 0 if not permitted
+  int wait_status = 0;   // as waitpid() returns it; zombies only; 0 if not permitted
 };
 
 struct ProcThread {
   pid_t tid = 0;
-  pid_t own_tid = 0;  // in its own pid namespace; 0: not known
+  pid_t own_tid = 0;  // in its own pid namespace; 0 if unknown
   std::string name;
   char state = '?';
-  std::string wchan;        // kernel function that it waits in; empty: running, or not permitted
-  pid_t tracer = 0;         // tid of the tracer; 0: none
-  uint64_t start_time = 0;  // clock ticks since boot
-  uint64_t cpu_ns = 0;      // time on a CPU so far
-  int64_t lacked_ns = -1;   // time so far that it was ready and had no CPU; -1: not known
+  std::string wchan;             // kernel function that it waits in; empty if it runs or is hidden
+  pid_t tracer = 0;              // tid of the tracer, or 0
+  uint64_t start_time = 0;       // clock ticks since boot
+  uint64_t cpu_ns = 0;           // time on a CPU so far
+  int64_t lacked_ns = -1;        // time so far that it was ready and had no CPU; -1 if unknown
   uint64_t signals_blocked = 0;  // bit n-1: signal n
   uint64_t signals_caught = 0;   // bit n-1: the process has a handler for signal n
-  uint64_t switches = 0;         // how often it has slept or lost the CPU; 0: not known
+  uint64_t switches = 0;         // how often it has slept or lost the CPU; 0 if unknown
 };
 
 struct ProcThreads {

@@ -44,7 +44,7 @@ std::string ReadJobName(absl::string_view environ) {
   return job;
 }
 
-// Slurm's batch script has SLURM_PROCID=0, and passes it on to srun and torchrun, but it is no
+// Slurm's batch script has SLURM_PROCID=0, and passes it on to srun and torchrun, but it is not a
 // task: its tasks have a step. A rank 0 of this kind would stand beside the real one.
 bool IsOfBatchScript(const EnvironmentRank& rank, absl::string_view environ) {
   return absl::string_view(rank.variable) == "SLURM_PROCID" &&
@@ -54,8 +54,8 @@ bool IsOfBatchScript(const EnvironmentRank& rank, absl::string_view environ) {
 
 using ByPid = std::map<pid_t, DiscoveredProcess*>;
 
-// Between a launcher and its ranks. A user may have thousands of processes, each the child of the
-// one before.
+// Limits the processes between a launcher and its ranks. A user may have thousands of processes,
+// each the child of the one before.
 constexpr size_t kMostAncestors = 32;
 
 // Returns the nearest ancestors of `process` that are in `by_pid`, nearest first.

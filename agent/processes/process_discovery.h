@@ -25,9 +25,9 @@ struct DiscoveredProcess {
   ProcessId process;
   pid_t ppid = 0;
   std::string name;
-  EnvironmentRank rank;   // rank -1: a launcher without a rank
-  std::string job;        // "": the environment has no job name
-  std::string directory;  // its ROLLCALL_DIR; "": not set
+  EnvironmentRank rank;   // rank -1 means a launcher without a rank
+  std::string job;        // empty if the environment has no job name
+  std::string directory;  // its ROLLCALL_DIR; empty if unset
   LaunchFacts launch;     // empty in the result of DiscoverIn()
   // Whether this is the main process of the rank: of the rank's shells, training process and data
   // loaders, the topmost one that is not a shell. A launcher, whose children have ranks of their
@@ -39,8 +39,8 @@ struct DiscoveredProcess {
 // the library. Does not set is_main and launch.
 DiscoveredProcess DescribeIn(absl::string_view environ, const ProcStat& stat);
 
-// Reads the rank and the job of a process from its environment `environ`. nullopt: the process has
-// not inherited the library, or uses another directory. Does not set is_main and launch.
+// Reads the rank and the job of a process from its environment `environ`. nullopt if the process
+// has not inherited the library, or uses another directory. Does not set is_main and launch.
 std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
                                             const std::string& rollcall_directory);
 

@@ -16,7 +16,7 @@ class ProcessMemory {
  public:
   virtual ~ProcessMemory() = default;
 
-  // Reads all `size` bytes. False: some of them are not mapped, or the process has ended. Never
+  // Reads all `size` bytes. False if some of them are not mapped, or the process has ended. Never
   // allocates.
   virtual bool Read(uint64_t address, void* to, size_t size) = 0;
 

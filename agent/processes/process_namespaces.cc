@@ -18,7 +18,7 @@
 namespace rollcall {
 namespace {
 
-// 0: not known.
+// 0 if unknown.
 uint64_t ReadInode(const std::string& path) {
   struct stat about;
   return stat(path.c_str(), &about) == 0 ? about.st_ino : 0;

@@ -15,23 +15,23 @@
 
 namespace rollcall {
 
-// The process's pid in its own pid namespace; 0: not known.
+// The process's pid in its own pid namespace; 0 if unknown.
 pid_t ReadOwnPid(const std::string& proc_root, pid_t pid);
 
-// The inode of its pid namespace, as in segment::SegmentHeader; 0: not known.
+// The inode of its pid namespace, as in segment::SegmentHeader; 0 if unknown.
 uint64_t ReadPidNamespace(const std::string& proc_root, pid_t pid);
 
-// The pid namespace of the pids that `proc_root` lists; 0: not known.
+// The pid namespace of the pids that `proc_root` lists; 0 if unknown.
 uint64_t ReadProcPidNamespace(const std::string& proc_root);
 
 // What the kernel calls the network namespace of a process, "net:[4026531840]"; `process`: a pid,
-// or "self". "": not known.
+// or "self". Empty if unknown.
 std::string ReadNetworkNamespace(const std::string& proc_root, const std::string& process);
 
 // Maps the tids in the process's own pid namespace to those in this agent's.
 std::map<pid_t, pid_t> TranslateThreads(const std::string& proc_root, pid_t pid);
 
-// Offset of its CLOCK_MONOTONIC over this process's, in nanoseconds. nullopt: not known.
+// Offset of its CLOCK_MONOTONIC over this process's, in nanoseconds. nullopt if unknown.
 std::optional<int64_t> MonotonicAhead(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

@@ -51,7 +51,7 @@ bool HasEndedInProc(const std::string& proc_root, ProcessId process) {
   return IsDead(stat->state) && !AnyThreadLives(proc_root, process.pid);
 }
 
-// nullopt: the kernel does not show the status.
+// nullopt if the kernel does not show the status.
 std::optional<int> ReadWaitStatus(const std::string& proc_root, ProcessId process) {
   const absl::StatusOr<ProcStat> stat = ReadStat(proc_root, process);
   if (!stat.ok() || !IsDead(stat->state) || !MayReadWaitStatus(proc_root, process.pid)) {
@@ -74,7 +74,7 @@ ProcessWatch::ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> 
                            PidfdOpener opener)
     : proc_root_(std::move(proc_root)), threads_(std::move(threads)), open_(std::move(opener)) {}
 
-// nullopt: the read timed out.
+// nullopt if the read timed out.
 template <typename Value>
 std::optional<Value> ProcessWatch::ReadInTime(ProcessId process,
                                               std::function<Value()> read) const {
@@ -115,7 +115,7 @@ bool ProcessWatch::HasEnded(ProcessId process, const Watched& watched,
   return ReadInTime<bool>(process, read).value_or(false);
 }
 
-// nullopt: the read of /proc timed out; the next Poll() tries again.
+// nullopt if the read of /proc timed out; the next Poll() tries again.
 std::optional<ProcessEnd> ProcessWatch::FindEnd(ProcessId process, Watched* watched) const {
   ProcessEnd end;
   end.process = process;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the rank of a process in its environ block, with the table of launcher variables in
-// interpose/environment.h. Malformed text is no rank.
+// interpose/environment.h. Malformed text is not a rank.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace rollcall {
 inline constexpr size_t kMaxEnvironBytes = 4 << 20;
 
 struct EnvironmentRank {
-  Place coordinates;          // rank -1: none of the variables is set
+  Place coordinates;          // rank -1 if none of the variables is set
   int table_row = -1;         // in kRankVariables; a lower row is closer to the process
   const char* variable = "";  // "RANK", "SLURM_PROCID", ...
 };

@@ -16,9 +16,9 @@ struct SourceBlock {
   SourceBlockKind kind = SourceBlockKind::kLoop;
   int32_t first = 0, last = 0;
   // Of a loop: the first line that may end a pass before its end (continue, except), and the first
-  // that ends the loop (break, return); 0: none.
+  // that ends the loop (break, return), or 0.
   int32_t skips_at = 0, ends_at = 0;
-  // Of a condition: the line of the if or match that decides between it and its other branches.
+  // For a condition, the line of the if or match that decides between it and its other branches.
   int32_t decides_at = 0;
   bool is_periodic = false;  // that line has a remainder: "if step % 8 == 0"
 };

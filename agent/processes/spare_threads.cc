@@ -31,7 +31,7 @@ struct SpareThreads::Job {
 
 struct SpareThreads::Worker {
   Condition wake;
-  std::shared_ptr<Job> job;  // nullptr: idle; guarded by the mutex of State
+  std::shared_ptr<Job> job;  // nullptr if idle; guarded by the mutex of State
 };
 
 struct SpareThreads::State {
@@ -86,7 +86,7 @@ void SpareThreads::Work(const std::shared_ptr<State>& state,
   }
 }
 
-// nullptr: the limit is reached.
+// nullptr if the limit is reached.
 std::shared_ptr<SpareThreads::Worker> SpareThreads::State::TakeWorker(
     const std::shared_ptr<State>& state) {
   if (!state->idle.empty()) {

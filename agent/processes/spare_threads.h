@@ -31,14 +31,14 @@ class SpareThreads {
   SpareThreads(const SpareThreads&) = delete;
   SpareThreads& operator=(const SpareThreads&) = delete;
 
-  // Runs `read` on a separate thread and waits for it. False: `read` has not returned in time, an
+  // Runs `read` on a separate thread and waits for it. False if `read` has not returned in time, an
   // earlier read with this key is still running, or no thread is free. `read` must own all objects
   // that it uses, because it may outlive this object. `payer`: the user (uid) whose process can
   // make it block; kNobody: not known, or no user's.
   bool Run(const std::string& key, std::function<void()> read, int64_t timeout_ns,
            int64_t payer = kNobody);
 
-  // The same with a result; nullopt: Run() returned false.
+  // The same with a result; nullopt if Run() returned false.
   template <typename Value>
   std::optional<Value> Get(const std::string& key, std::function<Value()> read, int64_t timeout_ns,
                            int64_t payer = kNobody) {

@@ -47,7 +47,7 @@ class SpawnSettings {
     Give(files.output, STDOUT_FILENO, O_WRONLY);
     Give(-1, STDERR_FILENO, O_WRONLY);
     if (files.extra >= 0) posix_spawn_file_actions_adddup2(&actions_, files.extra, kExtra);
-    // Also those that this process itself has inherited.
+    // Closes also those that this process itself has inherited.
     posix_spawn_file_actions_addclosefrom_np(&actions_, files.extra >= 0 ? kExtra + 1 : kExtra);
     posix_spawnattr_init(&attributes_);
     sigset_t none, all;
@@ -82,7 +82,7 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
-// Whoever starts a program waits until the kernel has read its file.
+// A process that starts a program waits until the kernel has read its file.
 constexpr int64_t kStartWithinNs = 2'000'000'000;
 std::atomic<bool> is_stuck{false};  // a start has not returned in time, nor since
 
@@ -110,7 +110,7 @@ class Start {
     }
   }
 
-  // ETIMEDOUT: it has not begun in time, and nobody wants it any more.
+  // ETIMEDOUT: it has not begun in time, and no caller wants it any more.
   int Await(int64_t within_ns, pid_t* pid) {
     const int64_t until_ns = MonotonicNs() + within_ns;
     const MutexLock lock(mutex_);
@@ -142,7 +142,7 @@ class Start {
                        environment);
   }
 
-  // False: there is no program.
+  // False if there is no program.
   bool Tell(int failure, pid_t pid) {
     const MutexLock lock(mutex_);
     is_over_ = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a program of ours that may hang or crash, apart from this process.
 //
-// The program gets no environment but a PATH, so a preloaded library and secrets stay out; none of
-// this process's files; no signal blocked or ignored; and a process group of its own, so that a key
-// at the terminal does not reach it.
+// The program gets no environment but a PATH, so a preloaded library and secrets stay out; no files
+// of this process; no signal blocked or ignored; and a process group of its own, so that a key at
+// the terminal does not reach it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,9 +16,9 @@
 namespace rollcall {
 
 struct ChildFiles {
-  int input = -1;   // -1: nothing to read
-  int output = -1;  // -1: what it writes is lost
-  int extra = -1;   // descriptor 3; -1: none
+  int input = -1;   // -1 if there is nothing to read
+  int output = -1;  // -1 means what it writes is lost
+  int extra = -1;   // descriptor 3, or -1
 };
 
 // `path`: of the program. Returns 0 or an errno within two seconds: ETIMEDOUT if the program lies
@@ -34,13 +34,13 @@ std::string SpawnErrorInWords(int error);
 // another process already, and only a pidfd is safe. An invalid `pidfd`: the kernel has none.
 void KillChild(pid_t pid, const UniqueFd& pidfd);
 
-// Does not wait. True: it has ended and is already collected.
+// Does not wait. True if it has ended and is already collected.
 bool CollectChild(pid_t pid);
 
 // Whether this process started it so, and its end is not yet known: it does not belong to a job.
 bool IsApart(pid_t pid);
 
-// The folder of the running program; "": not known.
+// The folder of the running program; empty if unknown.
 std::string OwnProgramFolder();
 
 }  // namespace rollcall

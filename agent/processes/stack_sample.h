@@ -56,7 +56,7 @@ enum class HowTaken {
 
 // One Python frame of a thread, as copied from its interpreter's memory.
 struct RawPythonFrame {
-  uint64_t code = 0;  // address of its code object; 0: an entry into the C evaluator
+  uint64_t code = 0;  // address of its code object; 0 means an entry into the C evaluator
   // Address of the instruction; before 3.11, its offset in bytes. For an entry into the evaluator:
   // an address within its native frame, from 3.12 on.
   int64_t instruction = 0;
@@ -72,25 +72,25 @@ enum class PythonLock {
 struct PythonException {
   std::string type;  // "ValueError"; empty without an exception
   std::string text;  // of its arguments, as far as these are strings and numbers
-  // The innermost line of the program that it came through; "" and 0: none is known.
+  // The innermost line of the program that it came through; empty and 0 if unknown.
   std::string function, file;
   int line = 0;
 };
 
 struct RawThread {
   pid_t tid = 0;
-  pid_t own_tid = 0;  // in its own pid namespace; 0: not known
+  pid_t own_tid = 0;  // in its own pid namespace; 0 if unknown
   bool is_main = false;
   std::string name;
   char state = '?';   // from /proc, before the copy
-  std::string wchan;  // kernel function that it waited in; "": none, or not permitted
+  std::string wchan;  // kernel function that it waited in; empty if there is none, or not permitted
   uint64_t cpu_ns = 0;
   uint64_t signals_blocked = 0;  // bit n-1: signal n
   uint64_t signals_caught = 0;
-  uint64_t switches = 0;         // how often it had slept or lost the CPU before; 0: not known
+  uint64_t switches = 0;         // how often it had slept or lost the CPU before; 0 if unknown
   uint64_t sample_switches = 0;  // how often it has since, because of the sample
   HowTaken how = HowTaken::kNotTouched;
-  std::string error;  // "": registers and stack are valid
+  std::string error;  // empty if registers and stack are valid
   ThreadRegisters registers = {};
   uint64_t stack_base = 0;     // address of stack.front()
   std::vector<uint8_t> stack;  // from the stack pointer upwards, bounded
@@ -103,7 +103,7 @@ struct RawThread {
   bool waits_gil = false;
   uint64_t python_first_local = 0;  // first argument of the outermost frame: address of an object
   uint64_t python_state = 0;        // address of the interpreter's state for it
-  std::string python_name;          // its name in Python's threading; "": started elsewhere
+  std::string python_name;          // its name in Python's threading; empty if started elsewhere
   bool keeps_process = false;       // Python does not end before it: it is not a daemon
   PythonException exception;        // that it is handling
   // Innermost first. A frame without code ends each group of frames that one activation of the C
@@ -123,10 +123,10 @@ struct PythonCode {
 };
 
 struct PythonSample {
-  std::string module;  // path of the file with the interpreter; "": no Python process
+  std::string module;  // path of the file with the interpreter; empty if there is no Python process
   int minor = 0;       // 11 for 3.11
   std::map<uint64_t, PythonCode> code;  // by address
-  std::string note;                     // the parts that could not be read; "": none
+  std::string note;                     // the parts that could not be read, or empty
 };
 
 struct RawSample {
@@ -143,12 +143,12 @@ struct RawSample {
 };
 
 struct Frame {
-  std::string function;        // demangled; "": not known
+  std::string function;        // demangled; empty if unknown
   std::string module;          // file name, "[vdso]", or "[JIT code]"
   uint64_t module_offset = 0;  // address within the file, for addr2line -e
-  std::string build_id;        // hexadecimal; "": the file has none
-  std::string source_file;     // "": no DWARF
-  int line = 0;                // 0: no DWARF
+  std::string build_id;        // hexadecimal; empty if the file has none
+  std::string source_file;     // empty if there is no DWARF
+  int line = 0;                // 0 if there is no DWARF
   uint64_t address = 0;        // in the process
   uint64_t stack_pointer = 0;  // of a native frame, in the process
   bool inlined = false;        // has the `address` of its caller, the next frame
@@ -170,9 +170,9 @@ struct ThreadStack {
   PythonLock gil = PythonLock::kNone;
   bool keeps_process = false;  // as in RawThread
   PythonException exception;
-  std::string awaited_key;    // of a store, as FindNotedKey(); "": none, or not known
+  std::string awaited_key;    // of a store, as FindNotedKey(); empty if there is none, or unknown
   std::vector<Frame> frames;  // innermost first
-  std::string note;           // the reason why frames are missing or uncertain; "": none
+  std::string note;           // the reason why frames are missing or uncertain, or empty
 };
 
 struct ProcessStack {

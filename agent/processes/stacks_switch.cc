@@ -21,7 +21,7 @@ bool IsStacksOff(absl::string_view value) {
 std::string WhyNoStacks(const std::string& proc_root, pid_t pid, bool* only_outside) {
   *only_outside = false;
   const auto environment = ReadProcFile(ProcPath(proc_root, pid, "environ"), kMaxEnvironBytes);
-  if (absl::IsNotFound(environment.status())) return "";  // it has ended: the taker says so
+  if (absl::IsNotFound(environment.status())) return "";  // it has ended: the taker reports it
   *only_outside = absl::IsPermissionDenied(environment.status());
   if (*only_outside) return "";
   if (!environment.ok()) {

@@ -16,8 +16,8 @@ inline constexpr char kStacksVariable[] = "ROLLCALL_STACKS";
 // Whether this value switches stacks off: "off", "0", "no", "false", in any case.
 bool IsStacksOff(absl::string_view value);
 
-// Why no stacks of the process may be taken; "": they may. A process whose environment cannot be
-// read may have switched its stacks off, so its stacks may not be taken. May block.
+// Why no stacks of the process may be taken; empty if they may. A process whose environment cannot
+// be read may have switched its stacks off, so its stacks may not be taken. May block.
 //
 // `only_outside`: set where the kernel refuses to show the environment. Then it refuses tracing,
 // too, which the attempt explains; a signal would reach the process all the same and must not be

@@ -8,7 +8,7 @@ namespace rollcall {
 
 std::string HostName();
 
-// Equal in all containers of a host, different on two hosts. "": the kernel does not show it.
+// Equal in all containers of a host, different on two hosts. Empty if the kernel does not show it.
 const std::string& OwnBootId();
 
 }  // namespace rollcall

@@ -22,14 +22,14 @@ constexpr const char* kOnHost =
     "sysctl kernel.yama.ptrace_scope=0";
 constexpr uint64_t kSysPtrace = uint64_t{1} << 19;  // CAP_SYS_PTRACE
 
-// Returns the number after `label` in a status file; -1: no such label.
+// Returns the number after `label` in a status file; -1 if there is no such label.
 long ReadField(const std::string& status, const std::string& label) {
   const size_t at = status.find("\n" + label);
   return at == std::string::npos ? -1
                                  : std::strtol(status.c_str() + at + 1 + label.size(), nullptr, 10);
 }
 
-// Returns the set of capabilities after `label` (hexadecimal); 0: no such label.
+// Returns the set of capabilities after `label` (hexadecimal); 0 if there is no such label.
 uint64_t ReadCapabilities(const std::string& status, const std::string& label) {
   const size_t at = status.find("\n" + label);
   return at == std::string::npos

@@ -35,7 +35,7 @@ constexpr int kDigitBits = 30;
 constexpr uint32_t kTracebackNext = 16;
 constexpr uint32_t kTracebackFrame = 24;
 constexpr uint32_t kTracebackInstruction = 32;
-constexpr uint32_t kTracebackLine = 36;  // -1: the instruction tells it
+constexpr uint32_t kTracebackLine = 36;  // -1 if the instruction contains it
 constexpr uint32_t kFrameOfObject = 24;  // from 3.11 on: the frame within a frame object
 
 constexpr uint64_t kIsInteger = 1 << 24;
@@ -57,7 +57,7 @@ uint64_t PythonExceptions::ReadReference(uint64_t address) {
   return objects_->ReadPointer(address, &value) ? value & kReferenceMask : 0;
 }
 
-// 0: not an object.
+// 0 if not an object.
 uint64_t PythonExceptions::ReadTypeFlags(uint64_t object) {
   uint64_t flags = 0;
   const uint64_t type = object == 0 ? 0 : ReadReference(object + layout_.object_type);
@@ -103,7 +103,7 @@ std::string PythonExceptions::ReadInteger(uint64_t object) {
   return absl::StrCat(is_negative ? -value : value);
 }
 
-// "": of another type.
+// Empty if of another type.
 std::string PythonExceptions::ReadArgument(uint64_t object, bool quotes) {
   const uint64_t flags = ReadTypeFlags(object);
   if ((flags & kIsInteger) != 0) return ReadInteger(object);

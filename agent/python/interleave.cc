@@ -16,7 +16,7 @@ constexpr const char* kEvaluator = "_PyEval_EvalFrameDefault";
 // The Python frames that one activation of the C evaluator runs.
 struct Group {
   std::vector<Frame> frames;
-  uint64_t within = 0;  // an address in the evaluator's native frame; 0: not known
+  uint64_t within = 0;  // an address in the evaluator's native frame; 0 if unknown
 };
 
 bool IsNamedEvaluator(const Frame& frame, const PythonSample& python) {

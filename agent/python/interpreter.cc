@@ -28,8 +28,8 @@ bool IsNamedPython(const ProcMap& map) { return absl::StrContains(BaseName(map.p
 // Whether this is the mapping of the file's beginning, the lowest one of each file.
 bool IsFirstOfFile(const ProcMap& map) { return map.offset == 0 && !map.path.empty(); }
 
-// Returns 11 for "/usr/lib/libpython3.11.so.1.0" or "/usr/bin/python3.11"; 0: no version in the
-// name.
+// Returns 11 for "/usr/lib/libpython3.11.so.1.0" or "/usr/bin/python3.11"; 0 if there is no version
+// in the name.
 int PythonMinorFromPath(const std::string& path) {
   const absl::string_view name = BaseName(path);
   const size_t at = name.find("python3.");
@@ -38,7 +38,7 @@ int PythonMinorFromPath(const std::string& path) {
 }
 
 // For interpreters that are built into a program: the paths of their extension modules and packages
-// contain the version. 0: no such file.
+// contain the version. 0 if there is no such file.
 int MinorFromOtherFiles(const RawSample& sample) {
   for (const ProcMap& map : sample.maps) {
     const size_t tag = map.path.find(".cpython-3");

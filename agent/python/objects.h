@@ -58,10 +58,11 @@ class PythonObjects {
 
   // Reads the fixed part of a code object, `size` bytes.
   bool ReadCode(uint64_t address, uint8_t* object, size_t size);
-  // Reads what names a code object and its lines. False: it is not one, or its name is unreadable.
+  // Reads what names a code object and its lines. False if it is not one, or its name is
+  // unreadable.
   bool ReadCodeNames(uint64_t address, PythonCode* code);
   // Reads a string as UTF-8, at most its first `most` characters, which are up to four bytes each.
-  // `is_cut`: whether it has more; nullptr: nobody asks.
+  // `is_cut`: whether it has more; nullptr if the caller does not ask.
   bool ReadString(uint64_t address, size_t most, std::string* text, bool* is_cut = nullptr);
   bool ReadBytes(uint64_t address, size_t most, std::string* bytes);
 

@@ -17,7 +17,7 @@
 namespace rollcall {
 
 struct FoundSymbols {
-  // For each name, how far behind the mapping of the file's beginning the variable is; 0: not in
+  // For each name, how far behind the mapping of the file's beginning the variable is; 0 if not in
   // the file, or the file cannot be read.
   std::vector<uint64_t> distances;
   // The file's server does not answer: only what the process has in memory can be read.

@@ -103,7 +103,7 @@ bool PythonSampler::MayRun(const RawThread& thread) const {
   });
 }
 
-// 0: the address is not known.
+// 0 if the address is not known.
 uint64_t PythonSampler::GilHolderAddress(const Thread& thread) const {
   if (layout_.runtime_gil_holder != 0) return interpreter_.runtime + layout_.runtime_gil_holder;
   return thread.gil == 0 ? 0 : thread.gil + layout_.gil_holder;
@@ -146,7 +146,8 @@ uint64_t PythonSampler::InnermostFrame(const Thread& thread) {
   return frame;
 }
 
-// Returns the address of the next outer frame; 0: no outer frame, or it could not be read.
+// Returns the address of the next outer frame; 0 if there is no outer frame, or it could not be
+// read.
 uint64_t PythonSampler::AddFrame(uint64_t address) {
   uint8_t object[kMaxObjectBytes];
   if (!pages_.Read(address, object, layout_.frame_bytes)) return 0;

@@ -47,8 +47,8 @@ class PythonSampler {
   struct Thread {
     uint64_t address = 0;
     uint64_t pthread = 0;
-    uint64_t tid = 0;  // in the process's pid namespace; 0: not known
-    uint64_t gil = 0;  // address of its interpreter's lock; 0: the runtime's
+    uint64_t tid = 0;  // in the process's pid namespace; 0 if unknown
+    uint64_t gil = 0;  // address of its interpreter's lock; 0 means the runtime's
   };
 
   void ListInterpreterThreads(uint64_t interpreter);

@@ -30,7 +30,7 @@ class DynamicTables {
     is_complete_ = ReadHeaders() && symbols_ != 0 && strings_ != 0 && hashes_ != 0 && ReadHashes();
   }
 
-  // 0: not there.
+  // 0 if not there.
   uint64_t Find(const std::string& name) {
     const uint32_t hash = HashOf(name);
     uint32_t index = 0;

@@ -12,8 +12,8 @@
 
 namespace rollcall {
 
-// Returns for each name how far behind `first.start` it is; 0: not found. `first`: the mapping of
-// the file's beginning. Reads a bounded number of bytes, whatever the tables say.
+// Returns for each name how far behind `first.start` it is; 0 if not found. `first`: the mapping of
+// the file's beginning. Reads a bounded number of bytes, whatever the tables contain.
 std::vector<uint64_t> FindSymbolsInMemory(const ProcMap& first,
                                           const std::vector<std::string>& names,
                                           ProcessMemory* memory);

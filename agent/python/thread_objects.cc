@@ -66,7 +66,7 @@ uint64_t PythonThreadObjects::ReadReference(uint64_t address) {
   return objects_->ReadPointer(address, &value) ? value & kReferenceMask : 0;
 }
 
-// Returns the address of the attribute's value, an object; 0: not found.
+// Returns the address of the attribute's value, an object; 0 if not found.
 uint64_t PythonThreadObjects::FindAttribute(uint64_t thread, const char* name) {
   if (layout_.attributes != PythonAttributes::kDict && layout_.type_cached_keys == 0) return 0;
   const uint64_t type = ReadReference(thread + layout_.object_type);

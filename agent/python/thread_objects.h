@@ -18,7 +18,7 @@ class PythonThreadObjects {
   PythonThreadObjects(const PythonLayout& layout, PythonObjects* objects)
       : layout_(layout), objects_(objects) {}
 
-  // `thread`: address of a Thread object. "": the name could not be read.
+  // `thread`: address of a Thread object. Empty if the name could not be read.
   std::string ReadName(uint64_t thread);
   // Whether Python waits for the thread before it ends. False also if that could not be read.
   bool KeepsProcess(uint64_t thread);
@@ -45,7 +45,7 @@ class PythonThreadObjects {
 
   const PythonLayout& layout_;
   PythonObjects* const objects_;
-  // By address of the keys, and name.
+  // Keyed by the address of the keys, and name.
   std::map<std::pair<uint64_t, std::string>, KeySlot> key_slots_;
 };
 

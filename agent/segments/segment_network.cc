@@ -50,7 +50,7 @@ Connection ToConnection(const NetworkEntryCopy& entry, const NetworkTransfer& tr
   return out;
 }
 
-// Of two connections with the same channel, peer and direction, the one that tells why the rank
+// Of two connections with the same channel, peer and direction, the one that shows why the rank
 // waits: the older one if both are under way, else the one that is, else the newer one.
 bool TellsMore(const Connection& a, const Connection& b) {
   const bool is_under_way = IsUnderWay(a.state);

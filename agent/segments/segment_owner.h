@@ -23,7 +23,7 @@ namespace rollcall {
 struct SegmentClaim {
   pid_t pid = 0;
   uint64_t start_time = 0;
-  uint64_t pid_namespace = 0;  // 0: written by an older library
+  uint64_t pid_namespace = 0;  // 0 if written by an older library
   bool of_this_boot = false;   // created on this host since its last boot
   bool life_lock = false;      // the owner took the life lock
   HeldLock lock = HeldLock::kUnknown;
@@ -32,14 +32,14 @@ struct SegmentClaim {
 // A process that has mapped the file: the owner, or a child that the owner forked.
 struct SegmentMapper {
   ProcessId process;           // as this agent's /proc shows it
-  pid_t own_pid = 0;           // in its own pid namespace; 0: not known
-  uint64_t pid_namespace = 0;  // 0: not known
+  pid_t own_pid = 0;           // in its own pid namespace; 0 if unknown
+  uint64_t pid_namespace = 0;  // 0 if unknown
 };
 
 // The entry of this agent's /proc for the pid in the segment.
 struct PidLookup {
   bool gone = false;        // proven: there is no such process
-  uint64_t start_time = 0;  // of the process; 0: /proc shows none
+  uint64_t start_time = 0;  // of the process; 0 if /proc shows none
 };
 
 struct SegmentOwner {

@@ -196,7 +196,7 @@ std::string FindInconsistency(const CommSnapshot& comm) {
 }
 
 void CopyCheckpoints(const CommEntry& entry, CommSnapshot* comm) {
-  // From the oldest to the newest.
+  // Goes from the oldest to the newest.
   const uint64_t newest = comm->entered / segment::kCheckpointInterval;
   for (uint64_t i = 1; i <= segment::kCheckpointCapacity; ++i) {
     const uint64_t slot = (newest + i) % segment::kCheckpointCapacity;
@@ -226,7 +226,7 @@ void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
   }
 }
 
-// Capacity of the communicator's ring, in records; 0: the entry has an invalid capacity.
+// Capacity of the communicator's ring, in records; 0 if the entry has an invalid capacity.
 uint64_t RingCapacity(const CommEntry& entry) {
   const uint64_t capacity = Get(entry.ring_capacity);
   if (capacity == 0) return segment::kRingCapacity;
@@ -270,7 +270,7 @@ T Value(const std::atomic<T>& field) {
   return field.load(std::memory_order_relaxed);
 }
 
-// Whoever adds a field to a record adds it to the table, or to those that are read by hand below.
+// Add a new field of a record to the table, or to those that are read by hand below.
 constexpr size_t BytesOfColumns() {
   size_t bytes = 0;
 #define RECORD_COLUMN(type, name) bytes += sizeof(type);

@@ -24,15 +24,15 @@
 
 namespace rollcall {
 
-// Times are nanoseconds of the clock that Read() gets, or since the Unix epoch without one; 0:
+// Times are nanoseconds of the clock that Read() gets, or since the Unix epoch without one; 0 if
 // never.
 struct RecordSnapshot {
   uint64_t index = 0;
   uint64_t position = 0;
 #define RECORD_COLUMN(type, name) type name = 0;
 #include "proto/record_columns.def"
-  std::string shape;  // "[1024, 4096]", "all_to_all_single [8, 4]", "barrier"; "": not known
-  uint32_t site = 0;  // 1 + index into SegmentSnapshot::sites; 0: not known
+  std::string shape;  // "[1024, 4096]", "all_to_all_single [8, 4]", "barrier"; empty if unknown
+  uint32_t site = 0;  // 1 + index into SegmentSnapshot::sites; 0 if unknown
   int64_t entered_ns = 0;
   int64_t returned_ns = 0;
 };
@@ -61,7 +61,7 @@ struct CommSnapshot {
   uint32_t flags = 0;
   CommKind kind = CommKind::kNccl;
   uint64_t id = 0, parent_id = 0, split_id = 0;
-  uint64_t base_id = 0;                    // hash of its unique id; 0: not known
+  uint64_t base_id = 0;                    // hash of its unique id; 0 if unknown
   uint64_t grow_base_id = 0, grow_id = 0;  // of the grown communicator
   int32_t rank = -1, size = 0, device = -1, parent_rank = -1, parent_size = 0;
   std::string name;
@@ -84,8 +84,8 @@ struct BlockedSnapshot {
   uint32_t comm = segment::kNoComm;  // index
   int64_t since_ns = 0;
   uint64_t stream = 0;  // the stream that the call waits for; for MPI calls 1 + the position
-  // The key of a store that the call waits for, the first of `keys`, and the wait's time-out;
-  // 0: none. "": no key.
+  // The key of a store that the call waits for, the first of `keys`, and the wait's time-out, or 0.
+  // Empty if there is no key.
   std::string key = {};
   uint32_t keys = 0;
   uint64_t key_timeout_ms = segment::kUnknownTimeout;
@@ -96,7 +96,7 @@ struct BlockedSnapshot {
 // A Python exception that ended a thread.
 struct ThreadFailureSnapshot {
   std::string thread;  // its name in Python
-  std::string error;   // "": none
+  std::string error;   // may be empty
   int64_t failed_ns = 0;
 };
 
@@ -111,10 +111,10 @@ struct SegmentSnapshot {
   int32_t global_rank = -1, world_size = -1, local_rank = -1;
   bool exited = false;
   int64_t exit_ns = 0;
-  std::string error;  // an uncaught Python exception; "": none
+  std::string error;  // an uncaught Python exception, or empty
   int64_t error_ns = 0;
   ThreadFailureSnapshot thread_failure;  // the newest
-  int64_t step = -1;                     // -1: the program does not report steps
+  int64_t step = -1;                     // -1 if the program does not report steps
   std::string phase;
   int64_t newest_ns = 0;           // the newest timestamp in the file
   std::vector<std::string> sites;  // of calls: "/x/train.py:57 in train_epoch"
@@ -129,7 +129,7 @@ class SegmentReader {
   // message names), kDataLoss (truncated), kFailedPrecondition (incomplete: the process is creating
   // it, or ended before it was complete), kUnavailable (cannot be opened now).
   static absl::StatusOr<std::unique_ptr<SegmentReader>> Open(const std::string& path);
-  // The same for an open file. Messages call the file `path`.
+  // Reads an open file. Messages call the file `path`.
   static absl::StatusOr<std::unique_ptr<SegmentReader>> FromDescriptor(const std::string& path,
                                                                        UniqueFd fd);
   // Another reader of the same file, for another thread. Errors as for Open(), and kUnavailable.
@@ -165,7 +165,7 @@ class SegmentReader {
 
   // Returns the states of NCCL's transfers over the network, by communicator; of ended
   // communicators none. `host` and `ahead_ns` as for Read(). `wanted`: ids of communicators, of
-  // which the first kMostNetworkComms in the segment are read; nullptr: all ids. Empty if the
+  // which the first kMostNetworkComms in the segment are read; nullptr means all ids. Empty if the
   // library records none, and on errors.
   std::vector<NetworkSnapshot> ReadNetwork(const HostClock* host = nullptr, int64_t ahead_ns = 0,
                                            const std::vector<uint64_t>* wanted = nullptr);
@@ -206,10 +206,10 @@ class SegmentReader {
   uint32_t user_ = 0;
   bool may_block_ = false;
   std::vector<ReadProgress> progress_;
-  // Two copies of new records, made one after the other; nullptr: there were none so far.
+  // Two copies of new records, made one after the other; nullptr if there were none so far.
   std::unique_ptr<segment::RecordEntry[]> records_, again_;
   std::vector<std::string> sites_;   // read so far; a site never changes
-  std::vector<std::string> shapes_;  // by index; a shape never changes; "": not read yet
+  std::vector<std::string> shapes_;  // by index; a shape never changes; empty if not read yet
   std::optional<TickClock> clock_;
 };
 

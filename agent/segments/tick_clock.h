@@ -45,7 +45,7 @@ class TickClock {
   void Measure(const ClockSample& now);
 
   bool is_counter_;
-  double ns_per_tick_;      // 0: not measured yet
+  double ns_per_tick_;      // 0 if not measured yet
   double measured_ns_ = 0;  // duration of that measurement
   int64_t ahead_ = 0;       // offset of the process's clock, in ticks
   ClockSample base_;        // the origin of all times

@@ -14,7 +14,7 @@ namespace rollcall {
 
 class AnyStackTaker : public StackTaker {
  public:
-  // `symbols`: nullptr: those in the files of the process.
+  // `symbols`: nullptr means those in the files of the process.
   explicit AnyStackTaker(const std::string& proc_root = "/proc",
                          const std::shared_ptr<PythonSymbols>& symbols = nullptr)
       : proc_root_(proc_root), outside_(proc_root, symbols), inside_(proc_root, symbols) {}

@@ -68,10 +68,10 @@ class ArchiveReader {
   // `bytes` must outlive the reader.
   explicit ArchiveReader(absl::string_view bytes) : left_(bytes) {}
 
-  // False: the bytes ended too early. The values are valid, and not what was written.
+  // False if the bytes ended too early. The values are valid, and not what was written.
   bool ok() const { return ok_; }
 
-  // Any other byte than 0 and 1 would be no bool.
+  // Any other byte than 0 and 1 would not be a bool.
   void operator()(bool& value) {
     uint8_t byte = 0;
     (*this)(byte);

@@ -24,7 +24,7 @@ struct ShortString {
 };
 static_assert(sizeof(ShortString) == 32);
 
-// "": it is none.
+// Empty if it is not one.
 std::string TextOf(const ShortString& string, uint64_t address) {
   if (string.text != address + offsetof(ShortString, bytes)) return "";
   if (string.size == 0 || string.size >= sizeof(string.bytes)) return "";
@@ -35,7 +35,7 @@ std::string TextOf(const ShortString& string, uint64_t address) {
   return is_text && string.bytes[string.size] == '\0' ? text : "";
 }
 
-// "": there is none, or there are two with different texts.
+// Empty if there is none, or there are two with different texts.
 std::string FindOnlyText(const RawThread& thread, uint64_t from, uint64_t to) {
   std::string found;
   if (from < thread.stack_base || to <= from || from % sizeof(uint64_t) != 0) return found;

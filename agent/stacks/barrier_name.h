@@ -10,8 +10,8 @@
 
 namespace rollcall {
 
-// "saved-4"; "": the thread waits at none, or its name is not on the stack: one of 16 bytes or more
-// is elsewhere. `frames`: the thread's native ones, innermost first. The job wrote the text.
+// "saved-4"; empty if the thread waits at none, or its name is not on the stack: one of 16 bytes or
+// more is elsewhere. `frames`: the thread's native ones, innermost first. The job wrote the text.
 std::string FindBarrierName(const RawThread& thread, const std::vector<Frame>& frames);
 
 }  // namespace rollcall

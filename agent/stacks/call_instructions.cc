@@ -21,7 +21,7 @@ constexpr uint8_t kJump[] = {0xff, 0x25};  // jmp *DISTANCE(%rip)
 // The registers that a function saves beside the frame pointer.
 constexpr int kSavedRegisters = 5;
 constexpr uint64_t kFunctionAlignment = 16;
-// Two of them in a row are no part of a function.
+// Two of them in a row are not part of a function.
 constexpr uint8_t kFilling = 0xcc;
 
 template <size_t n>

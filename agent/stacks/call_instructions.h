@@ -33,8 +33,8 @@ inline constexpr size_t kJumpBytes = 12;
 bool IsJumpByPointer(const uint8_t* code);
 
 // Returns the possible distances, in bytes, of the frame pointer above the stack pointer, after the
-// function's prologue. `prologue`: the first bytes of the function. Empty: the function sets up no
-// frame pointer.
+// function's prologue. `prologue`: the first bytes of the function. Empty if the function sets up
+// no frame pointer.
 std::vector<uint64_t> FramePointerDistances(const uint8_t* prologue, size_t size);
 
 // Whether `code` has the bytes with which compilers fill the room between two functions.
@@ -42,7 +42,7 @@ bool HasFilling(const uint8_t* code, size_t size);
 
 // Searches backwards for the first instruction of a function that sets up a frame pointer. `code`
 // ends at the address `end`, which is in the function. Returns the number of bytes from the first
-// instruction to `end`; 0: not found.
+// instruction to `end`; 0 if not found.
 size_t BytesSincePrologue(const uint8_t* code, size_t size, uint64_t end);
 
 }  // namespace rollcall

@@ -16,7 +16,7 @@ constexpr size_t kPrologueBytes = 96;
 constexpr uint64_t kMaxBytesBack = 4096;
 constexpr size_t kMaxCandidates = 24;
 
-// Reads the call that ends at `return_address`. nullopt: the code is in no file.
+// Reads the call that ends at `return_address`. nullopt if the code is in no file.
 std::optional<CallInstruction> ReadCall(uint64_t return_address, SearchedMemory* memory) {
   uint8_t before[kMaxCallBytes];
   const uint64_t begin = return_address - sizeof(before);
@@ -33,7 +33,7 @@ bool IsByPointer(const CallInstruction& call, SearchedMemory* memory) {
          IsJumpByPointer(code);
 }
 
-// The function, and what its own code says about its frame.
+// The function, and what its own code shows about its frame.
 class CallerSearch {
  public:
   CallerSearch(const SearchedFunction& function, SearchedMemory* memory)

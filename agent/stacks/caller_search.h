@@ -21,18 +21,18 @@ class SearchedMemory {
   virtual ~SearchedMemory() = default;
   virtual bool ReadStackWord(uint64_t address, uint64_t* word) = 0;
   virtual bool IsCode(uint64_t address) = 0;
-  // Reads `size` bytes of code. False: a part of them is in no mapped file.
+  // Reads `size` bytes of code. False if a part of them is in no mapped file.
   virtual bool ReadCode(uint64_t address, void* to, size_t size) = 0;
 };
 
 // The function whose caller is wanted.
 struct SearchedFunction {
   uint64_t address = 0;        // of an instruction in it
-  uint64_t start = 0;          // its first instruction; 0: not known, the search looks for it
+  uint64_t start = 0;          // its first instruction; 0 if unknown: the search looks for it
   uint64_t stack_pointer = 0;  // the search begins here
 };
 
-// What the code says about a candidate, from weak to strong.
+// What the code shows about a candidate, from weak to strong.
 enum class CallerRank {
   kCallsOther,      // it calls another function, which may have jumped to this one
   kMayCallIt,       // it calls through a pointer
@@ -55,7 +55,7 @@ struct CallerCandidate {
 // there.
 bool CanHaveCalled(uint64_t return_address, uint64_t start, SearchedMemory* memory);
 
-// Ranks one slot. nullopt: it has no return address.
+// Ranks one slot. nullopt if it has no return address.
 std::optional<CallerCandidate> RankSlot(const SearchedFunction& function, uint64_t slot,
                                         SearchedMemory* memory);
 

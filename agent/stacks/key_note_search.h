@@ -10,9 +10,9 @@
 
 namespace rollcall {
 
-// "settings"; "ready/0 ... ready/3 (4 keys)" if the thread waits for several; "": there is no note
-// in a frame of the library. `frames`: the thread's native ones, innermost first. The job wrote the
-// text.
+// "settings"; "ready/0 ... ready/3 (4 keys)" if the thread waits for several; empty if there is no
+// note in a frame of the library. `frames`: the thread's native ones, innermost first. The job
+// wrote the text.
 std::string FindNotedKey(const RawThread& thread, const std::vector<Frame>& frames);
 
 }  // namespace rollcall

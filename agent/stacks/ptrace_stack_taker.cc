@@ -42,7 +42,7 @@ constexpr int kCopyTries = 3;
 constexpr size_t kMaxSignalStackBytes = 64 << 10;
 
 // "232 0x4 ... 0x7ffc1234 0x7f5678": the call, its arguments, stack pointer and instruction
-// pointer. False: the thread runs, or the kernel does not show the call.
+// pointer. False if the thread runs, or the kernel does not show the call.
 bool ParseSyscallFile(const std::string& text, ThreadRegisters* registers) {
   const std::string line = text.substr(0, text.find('\n'));
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
@@ -94,7 +94,7 @@ class PtraceTake {
   RawSample* sample_;
   TracerMemory memory_;
   ResidentMemory resident_;                // of memory_
-  std::unique_ptr<PythonSampler> python_;  // nullptr: the process has no Python
+  std::unique_ptr<PythonSampler> python_;  // nullptr if the process has no Python
   int64_t deadline_ns_ = 0;
   bool refused_ = false;
   size_t of_program_ = 0;           // threads so far: the main one, and those with Python frames

@@ -20,7 +20,7 @@ namespace rollcall {
 
 class PtraceStackTaker : public StackTaker {
  public:
-  // `symbols`: nullptr: those in the files of the process.
+  // `symbols`: nullptr means those in the files of the process.
   explicit PtraceStackTaker(std::string proc_root = "/proc",
                             std::shared_ptr<PythonSymbols> symbols = nullptr)
       : proc_root_(std::move(proc_root)), symbols_(std::move(symbols)) {

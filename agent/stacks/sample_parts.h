@@ -11,9 +11,9 @@
 
 namespace rollcall {
 
-// Reads the threads and mappings of sample->pid. False: sample->error has the reason why no stacks
-// can be taken. The sample then has the threads with the facts of /proc only. A thread that neither
-// way may touch has an error.
+// Reads the threads and mappings of sample->pid. If false, sample->error has the reason why no
+// stacks can be taken. The sample then has the threads with the facts of /proc only. A thread that
+// neither way may touch has an error.
 bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSample* sample);
 
 bool HasPythonFrames(const RawThread& thread);

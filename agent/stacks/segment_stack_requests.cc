@@ -58,7 +58,7 @@ bool IsProcFile(int fd) {
   return fstatfs(fd, &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
 }
 
-// The number after `label` in a status file; 0: no such label.
+// The number after `label` in a status file; 0 if there is no such label.
 uint32_t ReadCount(const std::string& status, const std::string& label) {
   const size_t at = status.find(label);
   uint32_t count = 0;
@@ -285,7 +285,7 @@ void SegmentStackRequests::RequestBatch(RawThread* const* threads, size_t count,
   }
 }
 
-// False: the request failed, and is done.
+// False if the request failed, and is done.
 bool SegmentStackRequests::SendRequest(Request* request) {
   if (HasLockedItselfIn(request->thread->tid)) {
     request->done = true;

@@ -101,7 +101,7 @@ InterruptedStack FindInterruptedStack(const uint8_t* copy, size_t size, uint64_t
     if (context < begin || context - begin >= bytes) continue;
     const uint64_t stack = WordAt(copy + at + kStackPointerOffset);
     if (stack >= base && stack - base < size) continue;
-    const uint64_t left = bytes - (context - begin);  // of the handler's stack, as the job says
+    const uint64_t left = bytes - (context - begin);  // of the handler's stack, as the job reports
     return {stack, at + static_cast<size_t>(std::min<uint64_t>(left, SIZE_MAX - at))};
   }
   return {};

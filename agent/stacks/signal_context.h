@@ -13,14 +13,14 @@
 namespace rollcall {
 
 // Reads the registers of the interrupted code. `stack_pointer`: of the trampoline's frame. The
-// handler returns to the trampoline. False: `read` has failed.
+// handler returns to the trampoline. False if `read` has failed.
 bool ReadInterruptedRegisters(uint64_t stack_pointer,
                               const std::function<bool(uint64_t address, uint64_t* word)>& read,
                               ThreadRegisters* registers);
 
 // What a handler that runs on a stack of its own (sigaltstack) has interrupted.
 struct InterruptedStack {
-  uint64_t stack_pointer = 0;  // of the interrupted code; 0: no code was interrupted
+  uint64_t stack_pointer = 0;  // of the interrupted code; 0 if no code was interrupted
   size_t handler_bytes = 0;    // of the copy: the rest does not belong to the handler's stack
 };
 

@@ -18,7 +18,7 @@ namespace rollcall {
 
 class SignalStackTaker : public StackTaker {
  public:
-  // `symbols`: nullptr: those in the files of the process.
+  // `symbols`: nullptr means those in the files of the process.
   explicit SignalStackTaker(std::string proc_root = "/proc",
                             std::shared_ptr<PythonSymbols> symbols = nullptr)
       : proc_root_(std::move(proc_root)), symbols_(std::move(symbols)) {

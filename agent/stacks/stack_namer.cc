@@ -118,7 +118,7 @@ void StackNamer::FillLeftOut(const Payer& payer, StackWork* work) {
   }
 }
 
-// False: there is no answer, and `why` says why.
+// False if there is no answer, and `why` has the reason.
 bool StackNamer::Do(StackWork* work, std::string* answer, std::string* why) {
   const Payer payer = ReadPayer(proc_root_, work->sample.pid);
   work->proc_root = proc_root_;

@@ -3,7 +3,7 @@
 // processes. A child process reads these files (stack_work.h).
 //
 // A file that does not answer, or costs too much, is left out for a while in the stacks of that
-// user: from it there are addresses only, and the error of the stack says so. So one such file
+// user: from it there are addresses only, and the error of the stack reports it. So one such file
 // costs little over a second, once. Not for other users: one may make a file look bad that all
 // have. What a user's files have cost in vain, or beyond the usual, has a limit, too; beyond it,
 // that user's stacks have addresses and Python frames only.
@@ -51,13 +51,13 @@ class WastedTime {
 
 class StackNamer {
  public:
-  // As StackWorker.
+  // See StackWorker.
   explicit StackNamer(std::string proc_root, const std::string& programs = "",
                       const StackWorkLimits& limits = {});
 
-  // What it cannot name, the error of the stack says.
+  // The error of the stack reports what it cannot name.
   ProcessStack Name(RawSample sample, const TakeLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
-  // As PythonSymbols::Find().
+  // See PythonSymbols::Find().
   FoundSymbols FindSymbols(pid_t pid, const ProcMap& first, const std::vector<std::string>& names,
                            ProcessMemory* memory) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -6,7 +6,7 @@
 //   PtraceStackTaker taker;
 //   const ProcessStack stack = reader.TakeAndUnwind(&taker, pid, TakeLimits());
 //
-// Never fails as a whole: ProcessStack::error and ThreadStack::note say what is missing and why.
+// Never fails as a whole: ProcessStack::error and ThreadStack::note report what is missing and why.
 // Not thread-safe: one StackReader belongs to one thread, which must be a spare one
 // (stack_taker.h).
 #pragma once
@@ -31,7 +31,7 @@ class StackReader {
 
   ProcessStack TakeAndUnwind(StackTaker* taker, pid_t pid, const TakeLimits& limits);
 
-  // As ModuleFiles::LeaveOut().
+  // See ModuleFiles::LeaveOut().
   void LeaveOut(std::vector<uint64_t> devices, std::vector<FileId> files) {
     files_.LeaveOut(std::move(devices), std::move(files));
   }
@@ -50,7 +50,7 @@ class StackReader {
 };
 
 // "process 4121, rank 3, 12 threads, taken by ptrace", then each thread, then what is missing and
-// why. `rank`: below 0 for none.
+// why. `rank`: below 0 if there is none.
 std::string FormatProcessStack(const ProcessStack& stack, int rank = -1);
 
 // "#3  0x7f01  train()  at train.cc:41  (libtrain.so+0x1234)", a line per frame, as in gdb.

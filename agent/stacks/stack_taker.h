@@ -20,9 +20,10 @@ struct TakeLimits {
   size_t stack_bytes = 1 << 20;       // copied per thread, from the stack pointer upwards
   size_t all_stack_bytes = 24 << 20;  // copied of all threads together (base/fair_parts.h)
   size_t max_threads = 16384;         // further threads are only counted
-  size_t program_threads = 0;  // only so many: the main thread and those with Python frames; 0: all
-  size_t max_frames = 32768;   // unwound per thread
-  size_t kept_frames = 256;    // of these; the middle of a longer stack is cut out
+  // Takes the main thread and those with Python frames, at most so many; 0 means all.
+  size_t program_threads = 0;
+  size_t max_frames = 32768;                 // unwound per thread
+  size_t kept_frames = 256;                  // of these; the middle of a longer stack is cut out
   size_t all_frame_bytes = 28 << 20;         // that the frames of all threads take, with names
   int64_t thread_timeout_ns = 100'000'000;   // for one thread to stop
   int64_t total_timeout_ns = 2'000'000'000;  // threads not reached by then are only listed
@@ -39,7 +40,7 @@ class StackTaker {
  public:
   virtual ~StackTaker() = default;
 
-  // Never fails as a whole: `error` of the sample or of a thread says what is missing and why.
+  // Never fails as a whole: `error` of the sample or of a thread reports what is missing and why.
   virtual RawSample Take(pid_t pid, const TakeLimits& limits) = 0;
 };
 

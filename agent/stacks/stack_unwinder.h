@@ -4,7 +4,7 @@
 // Reads the RawSample and the mapped ELF files, never the process, which may have run on or ended.
 // Memory is the copy of the stack first, then the files (text, unwind tables). If the unwind
 // information does not lead to the caller, the unwinder follows the frame pointer or searches the
-// stack, and the note says where it guessed. Wrong or hostile input gives short stacks with a note,
+// stack, and the note names the guesses. Wrong or hostile input gives short stacks with a note,
 // never a failure, and takes a bounded time. Not thread-safe.
 #pragma once
 

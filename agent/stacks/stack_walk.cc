@@ -33,7 +33,7 @@ uint64_t StackWalk::Register(int number) {
   return unw_get_reg(&cursor_, number, &value) == 0 ? value : 0;
 }
 
-// nullopt: its value is not known.
+// nullopt if its value is not known.
 std::optional<uint64_t> StackWalk::FramePointer() {
   unw_word_t value = 0;
   if (unw_get_reg(&cursor_, kFramePointerRegister, &value) != 0) return std::nullopt;
@@ -44,7 +44,7 @@ uint64_t StackWalk::InstructionAddress() {
   return Register(interrupted_ ? kInstructionRegister : UNW_REG_IP) + (at_call_ ? 1 : 0);
 }
 
-// 0: not known. Of a part that the compiler split off, the start of the part.
+// 0 if unknown. Of a part that the compiler split off, the start of the part.
 uint64_t StackWalk::FunctionStart() {
   unw_proc_info_t info = {};
   return unw_get_proc_info(&cursor_, &info) == 0 ? info.start_ip : 0;
@@ -104,7 +104,7 @@ bool StackWalk::StepOtherwise() {
   return StepByFramePointerOrCode() || StepBySearch(kSearchedBytes, least, false);
 }
 
-// Whether nobody called the function of the last frame: a program stored its address as a return
+// Whether no code called the function of the last frame: a program stored its address as a return
 // address, for example makecontext().
 bool StackWalk::IsStartOfStack() {
   const UnwoundFrame& frame = stack_.frames.back();
@@ -128,8 +128,8 @@ bool StackWalk::StepFromNoCode() {
   return false;
 }
 
-// Steps out of a function that nobody called. The address is the function's first, so its rules are
-// found there. They may claim a caller that does not exist.
+// Steps out of a function that no code called. The address is the function's first, so its rules
+// are found there. They may claim a caller that does not exist.
 bool StackWalk::StepFromStart() {
   const UnwoundFrame& frame = stack_.frames.back();
   source_.registers.SetFrame(frame.address, frame.stack_pointer, FramePointer());
@@ -178,7 +178,7 @@ bool StackWalk::StepByFramePointer() {
       !source_.ReadStackWord(fp + kWordBytes, &caller)) {
     return false;
   }
-  // The outermost frame pointer is 0. Its function may be one that nobody called.
+  // The outermost frame pointer is 0. Its function may be one that no code called.
   const bool is_last = caller_fp == 0 && source_.IsCode(caller);
   if (!is_last && !source_.IsReturnAddress(caller)) return false;
   followed_frame_pointer_ = true;

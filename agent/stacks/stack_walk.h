@@ -93,7 +93,7 @@ class StackWalk {
   UnwoundStack stack_;
   UnwindSource::Lacks lacked_;     // of the last step by libunwind
   bool in_signal_frame_ = false;   // the last frame is a signal trampoline
-  bool interrupted_ = false;       // the last frame was interrupted, so it is no call
+  bool interrupted_ = false;       // the last frame was interrupted, so it is not a call
   bool at_call_ = false;           // the cursor is at the call, one byte before the return address
   bool is_outermost_ = false;      // the last frame has no caller
   bool misleading_rules_ = false;  // the rules of the last frame lead to no code

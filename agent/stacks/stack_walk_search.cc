@@ -67,7 +67,7 @@ bool StackWalk::StepBySearch(uint64_t bytes, CallerRank least, bool has_rules) {
       if (best->is_certain()) return StepFromCandidate(candidate, known);
     }
   }
-  // Without budget the trials end early: they say nothing about the stack.
+  // Without budget the trials end early: they show nothing about the stack.
   if (context_.budget->is_spent() || !best.has_value() || !MayGuess(*best)) return false;
   guessed_caller_ = true;
   return StepFromCandidate(best->candidate, best->known);
@@ -97,7 +97,7 @@ bool StackWalk::IsBetter(const Trial& a, const Trial& b) {
   return a.candidate.slot < b.candidate.slot;
 }
 
-// Walks on from the candidate, on a copy of this walk that does not search. nullopt: no stack
+// Walks on from the candidate, on a copy of this walk that does not search. nullopt if no stack
 // begins like that.
 std::optional<StackWalk::Trial> StackWalk::Try(const CallerCandidate& candidate, Known known) {
   StackWalk walk(context_, thread_);

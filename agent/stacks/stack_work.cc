@@ -106,7 +106,7 @@ void Fields(Archive& archive, FieldsOf<Archive, StackWork>& work) {
   archive(work.costly_files);
 }
 
-// The child answers with it: a byte that is no bool must not become one.
+// The child answers with it: a byte that is not a bool must not become one.
 template <>
 inline constexpr bool IsPlain<SourceBlock> = false;
 

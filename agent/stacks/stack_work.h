@@ -38,10 +38,10 @@ struct StackWork {
 };
 
 std::string ToBytes(const StackWork& work);
-// False: these are no bytes of ToBytes() of this build.
+// False if these bytes are not of ToBytes() of this build.
 bool FromBytes(const std::string& bytes, StackWork* work);
 
-// The answers. False: these are no bytes of ToBytes() of this build.
+// The answers. False if these bytes are not of ToBytes() of this build.
 std::string ToBytes(const ProcessStack& stack);
 bool FromBytes(const std::string& bytes, ProcessStack* stack);
 std::string ToBytes(const std::vector<uint64_t>& distances);

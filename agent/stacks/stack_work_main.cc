@@ -35,7 +35,7 @@ bool ReadAll(void* to, size_t size) {
   return true;
 }
 
-// False: nobody has asked for a while. What the process knows of files takes memory.
+// False if no request has come for a while. The process's cache of files takes memory.
 bool IsAsked() {
   constexpr int kPatienceMs = 60'000;
   pollfd ready = {STDIN_FILENO, POLLIN, 0};

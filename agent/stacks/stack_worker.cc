@@ -89,7 +89,7 @@ StackWorker::~StackWorker() {
   if (in_use_ != nullptr) munmap(in_use_, sizeof(FileInUse));
 }
 
-// Returns why there is no child; "": there is one.
+// Returns why there is no child; empty if there is one.
 std::string StackWorker::Start(const Payer& payer) {
   left_.erase(std::remove_if(left_.begin(), left_.end(),
                              [](const Child& child) { return CollectChild(child.pid); }),
@@ -114,7 +114,7 @@ std::string StackWorker::Start(const Payer& payer) {
   void* const memory =
       mmap(nullptr, sizeof(FileInUse), PROT_READ | PROT_WRITE, MAP_SHARED, shared.get(), 0);
   in_use_ = memory == MAP_FAILED ? nullptr : static_cast<FileInUse*>(memory);
-  // Of this process: the child closes its own ones first.
+  // Uses this process's descriptors, because the child closes its own ones first.
   const std::string path = absl::StrCat("/proc/", getpid(), "/fd/", program_fd_.get());
   const int failure = SpawnApart(path, {program_, kStackWorkProbe},
                                  {theirs.get(), theirs.get(), shared.get()}, &child_.pid);
@@ -152,7 +152,7 @@ StackWorker::Answer StackWorker::Ask(const std::string& request, const Payer& pa
   return answer;
 }
 
-// False: the child does not get on, as `answer->end` says.
+// False if the child does not get on, as `answer->end` shows.
 bool StackWorker::Exchange(const std::string& request, Answer* answer) {
   const uint64_t size = request.size();
   const absl::string_view head(reinterpret_cast<const char*>(&size), sizeof(size));

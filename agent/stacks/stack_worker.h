@@ -38,7 +38,7 @@ class StackWorker {
   struct Answer {
     End end = End::kNone;
     std::string bytes;
-    FileId file;             // that the child read when it was ended; zeros: none
+    FileId file;             // that the child read when it was ended; zeros if there is none
     bool was_first = false;  // the child had no request before
     std::string why;         // for kNone
   };
@@ -48,8 +48,8 @@ class StackWorker {
   static constexpr size_t kMostLeft = 32;
   static constexpr size_t kMostLeftOfOne = 2;
 
-  // `programs`: the folder of rollcall-probe; "": that of this program. Opens it now: an upgrade
-  // may replace it while this program runs.
+  // `programs`: the folder of rollcall-probe; empty means that of this program. Opens it now: an
+  // upgrade may replace it while this program runs.
   StackWorker(const std::string& programs, const StackWorkLimits& limits);
   ~StackWorker();
   StackWorker(const StackWorker&) = delete;
@@ -73,7 +73,7 @@ class StackWorker {
   const std::string program_;
   const UniqueFd program_fd_;
   const StackWorkLimits limits_;
-  Child child_;            // pid 0: none
+  Child child_;            // the pid is 0 if there is none
   uint64_t requests_ = 0;  // that this child has had
   UniqueFd socket_;
   FileInUse* in_use_ = nullptr;

@@ -32,7 +32,7 @@ class TracedThread {
   absl::Status ReadRegisters(ThreadRegisters* registers) const;
 
   // Lets the thread go on as before: delivers a pending signal, leaves a stopped thread stopped.
-  // False: the thread is not at a stop, so ptrace cannot release it yet.
+  // False if the thread is not at a stop, so ptrace cannot release it yet.
   bool Release();
 
  private:

@@ -27,7 +27,7 @@ class UnwindRegisters {
         only_frame_(thread.how == HowTaken::kWatched),
         has_frame_pointer_(!only_frame_) {}
 
-  // False: the register does not exist, or its value is not known.
+  // False if the register does not exist, or its value is not known.
   bool Get(int number, unw_word_t* value) const {
     const auto* field = Field(number);
     if (field == nullptr || (only_frame_ && !IsFrameRegister(number))) return false;

@@ -23,7 +23,7 @@ class UnwindBudget {
  public:
   explicit UnwindBudget(size_t threads);
   bool is_spent() const { return words_ == 0; }
-  // False: there is no budget left, so the caller must not read.
+  // False if there is no budget left, so the caller must not read.
   bool Spend(size_t words);
 
  private:
@@ -68,7 +68,7 @@ class UnwindSource : public SearchedMemory {
 };
 
 // Creates libunwind's view of an UnwindSource, which is the argument of unw_init_remote(). The
-// caller destroys it. nullptr: no memory.
+// caller destroys it. nullptr if there is no memory.
 unw_addr_space_t NewUnwindSpace();
 
 }  // namespace rollcall

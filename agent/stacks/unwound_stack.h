@@ -17,7 +17,7 @@ struct UnwoundFrame {
 
 struct UnwoundStack {
   std::vector<UnwoundFrame> frames;  // innermost first
-  std::string note;                  // why the stack is short or uncertain; empty: it is complete
+  std::string note;                  // why the stack is short or uncertain; empty if it is complete
 };
 
 }  // namespace rollcall

@@ -20,9 +20,9 @@ class DwflModule;
 
 // The registers that unwinding a frame needs. The values of all other registers are lost.
 struct FrameRegisters {
-  uint64_t instruction = 0;  // of a caller; 0: the callee is the outermost frame
+  uint64_t instruction = 0;  // of a caller; 0 if the callee is the outermost frame
   uint64_t stack = 0;
-  uint64_t frame = 0;  // rbp, x29; 0: not known
+  uint64_t frame = 0;  // rbp, x29; 0 if unknown
 };
 
 class DebugFrames {
@@ -32,7 +32,7 @@ class DebugFrames {
   DebugFrames();
   ~DebugFrames();
 
-  // Returns the caller's registers. `address`: of the call, in the file's addresses. nullopt: the
+  // Returns the caller's registers. `address`: of the call, in the file's addresses. nullopt if the
   // file has no rule for the address, or the rule is more than a register and an offset.
   std::optional<FrameRegisters> Caller(const std::shared_ptr<ElfFile>& file, uint64_t address,
                                        const FrameRegisters& callee, const ReadWord& read);

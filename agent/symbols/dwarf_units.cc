@@ -28,7 +28,7 @@ bool IsInOwnFileSystem(const ElfFile& file) {
          root.st_dev == own.st_dev && root.st_ino == own.st_ino;
 }
 
-// Returns the folder of the open file, which libdw searches first; "": not known.
+// Returns the folder of the open file, which libdw searches first; empty if unknown.
 std::string FolderOf(const ElfFile& file) {
   const std::string name = ReadLink(absl::StrCat("/proc/self/fd/", file.fd()));
   return name.substr(0, name.rfind('/') + 1);

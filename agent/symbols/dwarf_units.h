@@ -19,7 +19,7 @@ class UnitIndex {
   explicit UnitIndex(Dwfl_Module* module);
 
   // Returns the unit of `address`, in libdwfl's addresses, and sets `*bias` to their offset over
-  // the unit's. nullptr: no unit has it.
+  // the unit's. nullptr if no unit has it.
   Dwarf_Die* Find(Dwarf_Addr address, Dwarf_Addr* bias);
 
  private:
@@ -32,8 +32,8 @@ class UnitIndex {
   std::vector<Range> ranges_;  // by begin
 };
 
-// Finds the contents of a unit that the compiler split off into a .dwo file (-gsplit-dwarf). False:
-// the unit is whole, or there is no .dwo file. libdw opens the .dwo file by names that `file`
+// Finds the contents of a unit that the compiler split off into a .dwo file (-gsplit-dwarf). False
+// if the unit is whole, or there is no .dwo file. libdw opens the .dwo file by names that `file`
 // contains, which may lead to a pipe or a device. So this function follows only names that trusted
 // users alone decide, in the agent's file system (trusted_path.h).
 bool FindSplitUnit(Dwarf_Die* unit, const ElfFile& file, Dwarf_Die* split);

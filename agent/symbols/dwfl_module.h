@@ -26,7 +26,7 @@ class DwflModule {
   std::vector<SymbolName> Resolve(uint64_t address);
 
   // Return a table of unwind rules, .debug_frame or .eh_frame, which this object owns, and set
-  // `*in_table` to `address` in the table's addresses. nullptr: the file has no such table.
+  // `*in_table` to `address` in the table's addresses. nullptr if the file has no such table.
   Dwarf_CFI* DebugFrameTable(uint64_t address, Dwarf_Addr* in_table);
   Dwarf_CFI* ExceptionTable(uint64_t address, Dwarf_Addr* in_table);
 

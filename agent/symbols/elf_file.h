@@ -35,17 +35,17 @@ class ElfFile {
 
   FileId id() const { return id_; }
   const std::string& name() const { return name_; }
-  // The root of the file system of the file ("/proc/PID/root"); "": the agent's root.
+  // The root of the file system of the file ("/proc/PID/root"); empty means the agent's root.
   const std::string& root() const { return root_; }
   void set_root(std::string root) { root_ = std::move(root); }
   const std::string& build_id() const { return build_id_; }
   int fd() const { return fd_.get(); }
   const std::optional<UnwindTable>& unwind_table() const { return unwind_table_; }
 
-  // Converts an offset in the file to the file's address. nullopt: the file does not load it.
+  // Converts an offset in the file to the file's address. nullopt if the file does not load it.
   std::optional<uint64_t> AddressOfOffset(uint64_t offset) const;
 
-  // Reads `size` bytes. False: the file is shorter.
+  // Reads `size` bytes. False if the file is shorter.
   bool ReadOffset(uint64_t offset, void* data, size_t size);
 
  private:

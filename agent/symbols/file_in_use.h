@@ -35,7 +35,7 @@ struct FileInUse {
   }
 };
 
-// Of this process, if another one watches it.
+// The file that this process uses, if another one watches it.
 inline FileInUse* watched_file_in_use = nullptr;
 
 inline void SetFileInUse(const FileId& file) {

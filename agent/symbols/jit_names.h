@@ -20,10 +20,10 @@ class JitNames {
   // have the same start, the last one counts: the compiler replaced the code.
   static JitNames Parse(absl::string_view text);
 
-  // Reads the map of a process. Empty: there is no file, or it belongs to another user.
+  // Reads the map of a process. Empty if there is no file, or it belongs to another user.
   static JitNames ReadForProcess(const std::string& proc_root, pid_t pid);
 
-  // Returns the name of the code at `address`; "": not known.
+  // Returns the name of the code at `address`; empty if unknown.
   std::string Find(uint64_t address) const;
 
  private:

@@ -51,8 +51,8 @@ class ModuleFiles {
 };
 
 struct LocatedAddress {
-  const ProcMap* map = nullptr;          // nullptr: no mapping at the address
-  std::shared_ptr<ElfFile> file;         // nullptr: no file, or an unreadable one
+  const ProcMap* map = nullptr;          // nullptr if there is no mapping at the address
+  std::shared_ptr<ElfFile> file;         // nullptr if there is no file, or it is unreadable
   uint64_t file_offset = 0;              // of the address, if there is a file
   std::optional<uint64_t> file_address;  // in the file's addresses
 };
@@ -60,11 +60,11 @@ struct LocatedAddress {
 // The modules of one sample: converts an address in the process to a file and an address in it.
 class SampleModules {
  public:
-  // Both must outlive this object. `files`: nullptr: opens none.
+  // Both must outlive this object. `files`: nullptr if it opens none.
   SampleModules(const RawSample& sample, ModuleFiles* files) : sample_(sample), files_(files) {}
 
   LocatedAddress Locate(uint64_t address);
-  // Opens no file. nullptr: no mapping at the address.
+  // Opens no file. nullptr if there is no mapping at the address.
   const ProcMap* FindMapping(uint64_t address) const { return FindMap(sample_.maps, address); }
 
  private:
@@ -72,7 +72,7 @@ class SampleModules {
 
   const RawSample& sample_;
   ModuleFiles* files_;
-  // By device, inode and path.
+  // Keyed by device, inode and path.
   std::map<std::tuple<uint64_t, uint64_t, std::string>, std::shared_ptr<ElfFile>> opened_;
 };
 

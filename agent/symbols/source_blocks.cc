@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBlank = -1;
 
-// Of a line with code; kBlank: it has none.
+// Of a line with code; kBlank: it has no code.
 int Indentation(absl::string_view line) {
   int columns = 0;
   for (const char c : line) {
@@ -98,7 +98,7 @@ class Source {
  private:
   bool HasRemainder(int32_t line) const { return absl::StrContains(CodeOf(line), " % "); }
 
-  // The if or match whose branch the line begins; 0: there is none.
+  // The if or match whose branch the line begins, or 0.
   int32_t FindDecision(int32_t branch) const {
     if (BeginsWithAny(CodeOf(branch), {"if", "match"})) return branch;
     const bool is_case = BeginsWithAny(CodeOf(branch), {"case"});

@@ -18,10 +18,10 @@ namespace rollcall {
 
 class SourceFiles {
  public:
-  // `files` says what to leave out; it must outlive this object.
+  // `files` decides what to leave out; it must outlive this object.
   SourceFiles(std::string proc_root, pid_t pid, const ModuleFiles& files);
 
-  // False: the file cannot be read, is too large, or is none of Python.
+  // False if the file cannot be read, is too large, or is not in Python.
   bool FindBlocks(const std::string& file, int line, std::vector<SourceBlock>* blocks);
 
  private:
@@ -31,7 +31,7 @@ class SourceFiles {
   const std::string proc_root_;
   const pid_t pid_;
   const ModuleFiles& files_;
-  std::map<std::string, std::string> texts_;  // by file; "": it cannot be read
+  std::map<std::string, std::string> texts_;  // by file; empty if it cannot be read
   size_t bytes_ = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace rollcall {
 
 struct SymbolName {
-  std::string function;  // demangled; "": not known
+  std::string function;  // demangled; empty if unknown
   std::string source_file;
   int line = 0;
 };

@@ -18,12 +18,12 @@ std::string Sha256Hex(absl::string_view bytes);
 // Takes a time that depends on the lengths only.
 bool EqualInConstantTime(absl::string_view a, absl::string_view b);
 
-// RFC 4648, section 5, without padding. nullopt: other characters, padding, or bits that are not
+// RFC 4648, section 5, without padding. nullopt if other characters, padding, or bits that are not
 // used are set, so that one sequence of bytes has one text.
 std::string ToBase64Url(absl::string_view bytes);
 std::optional<std::string> FromBase64Url(absl::string_view text);
 
-// For secrets. nullopt: the system gives none.
+// Returns bytes for secrets; nullopt if the system gives none.
 std::optional<std::string> RandomBytes(size_t count);
 
 }  // namespace rollcall

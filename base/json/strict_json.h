@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads JSON from strangers: objects that say one thing twice are refused, because two readers
-// could understand them differently. For the .cc files of this folder only.
+// Reads JSON from strangers: objects with a name twice are refused, because two readers could
+// understand them differently. For the .cc files of this folder only.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// An object. An error if the text is no JSON object, is deeper than eight levels, or has a name
+// An object. An error if the text is not a JSON object, is deeper than eight levels, or has a name
 // twice in one object. Texts in the result have no control characters.
 absl::StatusOr<nlohmann::json> ParseStrictObject(absl::string_view text);
 

@@ -4,7 +4,7 @@
 // lines on others. Each level has a budget of its own, so a flood of warnings hides no error. Lines
 // of LogAlways() need no budget.
 //
-// One line says how many were left out: when the logger is flushed, or with the next line after
+// One line reports how many were left out: when the logger is flushed, or with the next line after
 // kSayEveryNs. Thread-safe.
 #pragma once
 
@@ -76,7 +76,7 @@ class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
   const spdlog::sink_ptr to_;
   const std::function<int64_t()> now_;
   std::array<Throttle, spdlog::level::n_levels> budgets_;
-  uint64_t left_out_ = 0;  // lines that no line has told of
+  uint64_t left_out_ = 0;  // lines not yet reported as left out
   int64_t left_out_since_ns_ = 0;
 };
 

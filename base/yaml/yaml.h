@@ -17,7 +17,7 @@
 
 namespace rollcall {
 
-// From 1; 0: of no line.
+// Counts from 1; 0 if it belongs to no line.
 inline int LineOf(const YAML::Mark& mark) { return mark.is_null() ? 0 : mark.line + 1; }
 
 // What FailAt() throws.
@@ -36,8 +36,8 @@ inline absl::Status YamlError(int line, absl::string_view why) {
                                               : absl::StrCat("line ", line, ": ", why));
 }
 
-// What `read` returns. `no_yaml` says what to tell of a text that yaml-cpp does not understand; $0
-// are the words of yaml-cpp.
+// What `read` returns. `no_yaml` is the error for a text that yaml-cpp does not understand; $0 are
+// the words of yaml-cpp.
 template <typename Read>
 auto ReadYaml(Read read, absl::string_view no_yaml = "$0") -> absl::StatusOr<decltype(read())> {
   try {

@@ -22,7 +22,7 @@ bool HasFrames(const v1::ProcessStack& stack) {
                      [](const v1::ThreadStack& thread) { return !thread.frames().empty(); });
 }
 
-// Also if nobody has seen what it does.
+// Returns true also if it is unknown what the rank does.
 bool MayChangeCommunicators(const v1::ProcessLook& process) {
   if (process.found_by() == kFoundAsZombie) return false;
   const auto& samples = process.samples();
@@ -41,8 +41,8 @@ bool MayBeAsked(const LookedAtJob& job) {
   return !job.incident.verdicts().empty() || job.needs_counts;
 }
 
-// Of a job of which the stacks could not tell whether it stands. The counts of one moment differ in
-// a healthy job, too: only those that stay are a hang.
+// Judges a job of which the stacks do not show whether it stands. The counts of one moment differ
+// in a healthy job, too: only those that stay are a hang.
 void Promote(const v1::RasAnswer& first, const v1::RasAnswer& second, int64_t now_ns,
              LookedAtJob* job) {
   v1::Incident& incident = job->incident;

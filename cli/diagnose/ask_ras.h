@@ -22,19 +22,19 @@ struct RasPlace {
   size_t look = 0;          // of this host
   std::vector<pid_t> pids;  // its ranks there that use NCCL
   std::string address;      // NCCL_RAS_ADDR of these
-  // A rank of the job, on any host, creates or ends a communicator, or may: nobody has seen what it
+  // A rank of the job, on any host, creates or ends a communicator, or may: it is unknown what it
   // does.
   bool changes_communicators = false;
 };
 
-// nullopt: none of its ranks uses NCCL. The host with most of them.
+// nullopt if none of its ranks uses NCCL. The host with most of them.
 std::optional<RasPlace> ChooseRasPlace(const std::vector<v1::HostLook>& looks,
                                        const LookGroup& group);
 
 // The ranks of the job as JoinRas() wants them.
 std::vector<RasMember> RasMembers(const std::vector<v1::HostLook>& looks, const LookGroup& group);
 
-// Asks about jobs that hang, and about those of which only counts can tell it; about these twice,
+// Asks about jobs that hang, and about those of which only counts can show it; about these twice,
 // if the counts differ, with `pause` between. `ask` asks on the host of the place. `jobs`: of
 // JudgeLooks(*looks). The answers go into the looks, too.
 void AskRasOfJobs(std::vector<v1::HostLook>* looks, std::vector<LookedAtJob>* jobs,

@@ -16,8 +16,8 @@ namespace rollcall {
 
 struct DaemonLookFlags {
   DaemonAddress daemon;
-  std::string tenant;     // "": any
-  bool is_typed = false;  // --daemon stands on the command line: the environment alone is no wish
+  std::string tenant;     // empty means any
+  bool is_typed = false;  // --daemon is on the command line, not only in the environment
 };
 
 // `apart_ns`: from the first to the last sample of one process. `tell`: as in LookOptions. An error

@@ -58,11 +58,12 @@ class Elsewhere {
   std::vector<RemoteTarget> targets_;
   int64_t apart_ns_ = 0;
   RemoteLimits limits_;
-  std::string slurm_job_;  // "": it is of no job of Slurm
+  std::string slurm_job_;  // empty if it is of no job of Slurm
   ElsewhereFlags flags_;
 };
 
-// For samples so far apart. An error, for people: --within is too short for these.
+// Returns the limits for samples so far apart. An error, for people: --within is too short for
+// these.
 absl::StatusOr<RemoteLimits> LimitsFor(const std::string& within, int64_t apart_ns);
 
 // Leaves out what belongs to other nodes than the look's, where one machine is several of them; and
@@ -73,7 +74,7 @@ void KeepSlurmJob(const std::string& job, v1::HostLook* look);
 // code.
 int PrintLook(const ElsewhereFlags& flags, const std::function<v1::HostLook()>& look);
 
-// What --ras-of may be: process numbers. Empty: it is something else.
+// What --ras-of may be: process numbers. Empty if it is something else.
 std::vector<pid_t> PidsOf(const std::string& text);
 
 }  // namespace rollcall

@@ -29,7 +29,7 @@ constexpr size_t kMostCommand = 64 << 10;
 constexpr size_t kMostAddress = 256;
 
 // The user whose process it is. Does not block: the folder belongs to the process's user, or to
-// root where nobody may trace it.
+// root if no user may trace it.
 std::optional<uid_t> OwnerOf(const std::string& proc_root, pid_t pid) {
   struct stat about;
   const std::string path = absl::StrCat(proc_root, "/", pid);

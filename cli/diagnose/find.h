@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what /proc says of the processes of this host, as far as it shows whether they are ranks of
-// distributed jobs. ranks.h chooses among them.
+// Reads what /proc shows of the processes of this host, as far as it shows whether they are ranks
+// of distributed jobs. ranks.h chooses among them.
 //
 // Each process is read on a spare thread, because nearly all files of /proc/PID may block: a
 // process that does not answer in time is left out and named.
@@ -23,22 +23,22 @@ namespace rollcall {
 struct FoundProcess {
   DiscoveredProcess process;  // without launch and is_main
   char state = '?';
-  int64_t uid = -1;         // -1: not known
+  int64_t uid = -1;         // -1 if unknown
   bool is_readable = true;  // false: the kernel does not show its environment
   bool preloads = false;    // it has inherited Rollcall's library
   std::string command;      // as in /proc/PID/cmdline
   std::vector<Mark> marks;
   std::vector<std::string> libraries;  // each once
   bool talks = false;                  // has threads of a library by which ranks talk
-  int32_t local_world_size = 0;        // of its job on this host; 0: not known
+  int32_t local_world_size = 0;        // of its job on this host; 0 if unknown
   std::string ras_address, dump_pipe;  // as in v1::ProcessLook
   int wait_status = 0;                 // of a zombie, as in ProcStat
 };
 
 struct FindOptions {
   std::string proc_root = "/proc";
-  std::optional<uid_t> uid;             // nullopt: all users'
-  std::vector<pid_t> pids;              // these besides, whoever's they are
+  std::optional<uid_t> uid;             // nullopt means all users'
+  std::vector<pid_t> pids;              // these besides, of any user
   int64_t patience_ns = 2'000'000'000;  // for all of them
 };
 

@@ -130,7 +130,7 @@ class LookGatherer {
         });
   }
 
-  // Of the processes that the command names.
+  // Names the unreadable ones of the processes that the command names.
   void NameUnreadable(const FoundProcesses& found) {
     for (const FoundProcess& process : found.processes) {
       const pid_t pid = process.process.process.pid;
@@ -181,7 +181,7 @@ class LookGatherer {
     }
   }
 
-  // Those that have not ended.
+  // Returns the processes that have not ended.
   std::vector<v1::ProcessLook*> Living() {
     std::vector<v1::ProcessLook*> living;
     for (v1::ProcessLook& process : *look_.mutable_processes()) {

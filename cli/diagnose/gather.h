@@ -25,11 +25,12 @@ namespace rollcall {
 
 struct LookOptions {
   std::string proc_root = "/proc";
-  // The owner of the processes; nullopt: any user. Processes that `pids` names may be any user's.
+  // The owner of the processes; nullopt means any user. Processes that `pids` names may be any
+  // user's.
   std::optional<uid_t> uid;
-  std::vector<pid_t> pids;           // only the jobs of these processes; empty: all
-  std::string job;                   // only jobs that their environment gives this name; "": all
-  int64_t apart_ns = 6'000'000'000;  // from the first to the last sample of one process
+  std::vector<pid_t> pids;  // only the jobs of these processes; empty means all
+  std::string job;          // only jobs with this name in their environment; empty means all
+  int64_t apart_ns = 6'000'000'000;      // from the first to the last sample of one process
   int64_t patience_ns = 10'000'000'000;  // for the whole look
   size_t at_once = 4;                    // processes that are sampled at a time
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();

@@ -21,7 +21,7 @@ class HostFactsBeside {
   // Begins. `pids`: of the jobs, on this host.
   HostFactsBeside(const std::vector<pid_t>& pids, const std::shared_ptr<const Redactor>& redactor);
 
-  // nullopt: the probes have not ended by then. Call it once.
+  // nullopt if the probes have not ended by then. Call it once.
   std::optional<v1::HostFacts> Take(SteadyTime deadline) { return facts_.Take(deadline); }
 
  private:

@@ -25,8 +25,8 @@ struct LogTail {
   std::string end;                      // from the beginning of a line on
 };
 
-// `descriptor`: 1 or 2. nullopt: no regular file that it writes, an empty one, one that may not be
-// read, or a process with several users at once.
+// `descriptor`: 1 or 2. nullopt if it writes no regular file, the file is empty or may not be read,
+// or the process has several users at once.
 std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int descriptor);
 
 // The last lines of the end of a file, without control characters. Of a line that a progress bar
@@ -34,7 +34,7 @@ std::optional<LogTail> ReadLogTail(const std::string& proc_root, pid_t pid, int 
 std::vector<std::string> LastLines(const std::string& end);
 
 // The end of a file without the rest of a private key of which it lacks the beginning: no pattern
-// knows such a rest.
+// matches such a rest.
 std::string WithoutTornKey(const std::string& end);
 
 }  // namespace rollcall

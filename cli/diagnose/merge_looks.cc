@@ -10,7 +10,7 @@ namespace rollcall {
 namespace {
 
 // A sample makes a thread sleep twice (agent/stacks/sample_switches.h). A look leaves out what its
-// own samples have caused, and knows nothing of those of another look.
+// own samples have caused, and not those of another look.
 constexpr uint64_t kSwitchesOfSample = 2;
 
 using Switches = std::map<int32_t, uint64_t>;  // by thread

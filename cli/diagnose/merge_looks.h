@@ -10,7 +10,8 @@
 
 namespace rollcall {
 
-// `second` is the newer one, and says which processes live. Its processes have the samples of both.
+// `second` is the newer one, and shows which processes live. Its processes have the samples of
+// both.
 v1::HostLook MergeLooks(const v1::HostLook& first, v1::HostLook second);
 
 }  // namespace rollcall

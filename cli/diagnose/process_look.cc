@@ -37,7 +37,7 @@ void SetIdentity(const FoundProcess& found, v1::Identity* identity) {
   if (found.uid >= 0) identity->set_uid(static_cast<uint32_t>(found.uid));
 }
 
-// A status of 0 is that of a good end, and stands also where the kernel does not say.
+// A status of 0 is that of a good end, and stands also where the kernel does not report it.
 void SetEnd(int wait_status, v1::Evidence* evidence) {
   evidence->set_exit_code(-1);
   evidence->set_liveness(wait_status == 0 ? v1::Evidence::ENDED : v1::Evidence::DIED);

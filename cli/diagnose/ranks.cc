@@ -154,7 +154,8 @@ class Chooser {
 
   std::string KeyOf(size_t i) const { return BestMark(processes_[i]); }
 
-  // Beside a rank that lives, with the same parent. The kernel shows no environment of it.
+  // A zombie counts beside a rank that lives, with the same parent. The kernel shows no environment
+  // of it.
   void ChooseZombies() {
     std::map<pid_t, size_t> parents;
     for (const ChosenRank& rank : chosen_) parents[processes_[rank.at].process.ppid] = rank.at;

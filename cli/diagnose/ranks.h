@@ -17,16 +17,16 @@ struct ChosenRank {
   std::string found_by;  // as v1::ProcessLook; kFoundAsZombie (daemon/looks/looked_at.h)
 };
 
-// What a process has in common with the others of its job: "rendezvous node-1:29500"; "": nothing.
+// What a process has in common with the others of its job: "rendezvous node-1:29500", or empty.
 std::string BestMark(const FoundProcess& process);
 
 // The main process of each rank, by the variables of launchers; processes without such a variable
-// that have threads of NCCL or gloo, or MPI or NVSHMEM mapped; and ranks that have ended and that
-// nobody has waited for ("zombie"). A process below another one of these belongs to it.
+// that have threads of NCCL or gloo, or MPI or NVSHMEM mapped; and ranks that have ended and whose
+// parent has not waited for them ("zombie"). A process below another one of these belongs to it.
 //
-// `pids`: only the ranks of these processes' jobs; a process among them that is no rank and belongs
-// to none counts as one. Empty: all. `self`: the program that looks. It and the processes above it
-// are no ranks, whatever their variables say; 0: not one of these.
+// `pids`: only the ranks of these processes' jobs; a process among them that is neither a rank nor
+// part of one counts as one. Empty means all. `self`: the program that looks. It and the processes
+// above it are not ranks, whatever their variables; 0 if not one of these.
 std::vector<ChosenRank> ChooseRanks(std::vector<FoundProcess>* processes,
                                     const std::vector<pid_t>& pids, pid_t self);
 

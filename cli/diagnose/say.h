@@ -14,12 +14,12 @@ struct SayOptions {
   std::string again;          // the command as it was typed: "rollcall diagnose 4121"
 };
 
-// For people: the finding on each job that hangs or cannot be told, with what to do now, what the
-// look could not see, and how to see it the next time. A line for all that goes on.
+// For people: the finding on each job that hangs or is unclear, with what to do now, what the look
+// could not see, and how to see it the next time. A line for all that goes on.
 std::string SayJobs(const std::vector<LookedAtJob>& jobs, const std::vector<v1::HostLook>& looks,
                     const SayOptions& options);
 
-// 3: a job hangs; else 2: of one it cannot be told; else 0.
+// 3: a job hangs; else 2: one is unclear; else 0.
 int ExitCodeOf(const std::vector<LookedAtJob>& jobs, const std::vector<v1::HostLook>& looks);
 
 }  // namespace rollcall

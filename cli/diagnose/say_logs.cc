@@ -19,7 +19,7 @@ constexpr int kMostLinesShown = 6;
 constexpr double kLongestQuietSeconds = 365.0 * 24 * 3600;
 constexpr char kIndent[] = "    ";
 
-// "unchanged for 5 min"; "": it has just changed, or nobody knows.
+// "unchanged for 5 min"; empty if it has just changed, or unknown.
 std::string QuietInWords(double seconds) {
   if (!std::isfinite(seconds) || seconds < 1) return "";
   const double quiet = std::min(seconds, kLongestQuietSeconds);

@@ -11,8 +11,8 @@ namespace rollcall {
 // The file of a report that has all of them. `rollcall report --anonymize` leaves it out.
 inline constexpr char kLogsFile[] = "logs.txt";
 
-// For a terminal: the last lines of the logs of the first culprits, without culprits of any. "":
-// there are none.
+// Returns for a terminal the last lines of the logs of the first culprits, without culprits of any.
+// Empty if there is none.
 std::string LogsInShort(const LookedAtJob& job);
 
 // The text of kLogsFile; empty without logs.

@@ -84,7 +84,7 @@ class Sampler {
     ++done_;
   }
 
-  // False: the time for all of them is over.
+  // False if the time for all of them is over.
   bool SleepUntil(int64_t due_ns) const {
     if (due_ns >= options_.until_ns) return false;
     for (int64_t now_ns = SteadyNs(); now_ns < due_ns; now_ns = SteadyNs()) {

@@ -25,8 +25,8 @@ struct SampleOptions {
   std::function<void(const std::string&)> tell;  // as in LookOptions; may be empty
 };
 
-// By process, in the given order: at most `times` samples each. One that could not be taken has no
-// threads, and says why.
+// Returns by process, in the given order, at most `times` samples each. One that could not be taken
+// has no threads, but the reason.
 std::vector<std::vector<v1::StackSample>> TakeSamples(const std::vector<ProcessId>& processes,
                                                       const SampleOptions& options);
 

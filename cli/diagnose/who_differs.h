@@ -15,10 +15,10 @@ namespace rollcall {
 using RankStack = std::pair<int32_t, v1::ProcessStack>;
 
 // "rank 2 is at train.py:50 in validate; ranks 0,1,3 are at train.py:20 in train", the fewest
-// first; "all 4 ranks are at train.py:20 in train". "": no rank shows a line of its program.
+// first; "all 4 ranks are at train.py:20 in train". Empty if no rank shows a line of its program.
 std::string WhoDiffers(const std::vector<RankStack>& stacks);
 
-// Without the frames of the interpreter's own C code.
+// Returns the stack without the frames of the interpreter's own C code.
 v1::ProcessStack WithoutInterpreter(v1::ProcessStack stack);
 
 }  // namespace rollcall

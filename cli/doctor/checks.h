@@ -18,7 +18,7 @@ enum class State { kOk, kWarning, kProblem, kNotApplicable };
 // "ok", "warning", "problem", "not_applicable".
 std::string_view NameOf(State state);
 
-// What a check says. `next`: what to type, or to change; never "" for warnings and problems.
+// The result of a check. `next`: what to type, or to change; never "" for warnings and problems.
 struct Judgement {
   State state = State::kOk;
   std::string what;

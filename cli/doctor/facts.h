@@ -18,23 +18,23 @@ namespace rollcall::doctor {
 // How an attempt to do something went.
 enum class Attempt { kNotMade, kWorked, kFailed, kNoAnswer };
 
-// A file in ELF: what its headers and its tables of symbols say.
+// A file in ELF: what its headers and its tables of symbols contain.
 struct ElfFacts {
   bool is_elf = false;
-  std::string machine;               // "x86-64", "aarch64"; "": another one
-  std::string interpreter;           // the loader that it asks for; "": none
+  std::string machine;               // "x86-64", "aarch64"; empty means another one
+  std::string interpreter;           // the loader that it asks for, or empty
   std::vector<std::string> needed;   // names of libraries
   std::vector<std::string> rpath;    // folders before LD_LIBRARY_PATH; $ORIGIN is replaced
   std::vector<std::string> runpath;  // folders after it
   bool has_nccl = false;             // it defines ncclAllReduce
   bool has_marker_calls = false;     // it defines what GPU markers need of the driver
-  // "address", "thread", ...: the sanitizer whose runtime it loads; "": none. One that is linked
+  // "address", "thread", ...: the sanitizer whose runtime it loads, or empty. One that is linked
   // into the program itself does not mind what is preloaded.
   std::string sanitizer;
 };
 
 struct LibraryFacts {
-  std::string path;  // of librollcall.so; "": not found
+  std::string path;  // of librollcall.so; empty if not found
   ElfFacts elf;
   Attempt load = Attempt::kNotMade;  // in a program of this system
   std::string said;                  // by the loader
@@ -42,9 +42,9 @@ struct LibraryFacts {
 };
 
 struct ProgramFacts {
-  std::vector<std::string> command;  // empty: the user named none
+  std::vector<std::string> command;  // empty if the user named none
   std::string path;   // of the program that runs: an interpreter, if `scripts` has files
-  std::string error;  // why it cannot run; "": it can
+  std::string error;  // why it cannot run; empty if it can
   std::vector<std::string> scripts;  // on the way to it, by their first lines (#!)
   ElfFacts elf;
   std::string machine;              // of this host
@@ -65,18 +65,18 @@ inline constexpr char kSystem[] = "the system";
 struct NcclFile {
   std::string path;
   std::string origin;  // one of the words above
-  int version = 0;     // 22809 for 2.28.9; 0: unknown
+  int version = 0;     // 22809 for 2.28.9; 0 if unknown
 };
 
 struct NcclFacts {
   std::vector<NcclFile> files;  // in the order in which the loader looks for them
-  std::string inside;           // a program or library with an NCCL of its own; "": none
+  std::string inside;           // a program or library with an NCCL of its own, or empty
 };
 
 // The gloo in the program's PyTorch, by the functions that the library wraps, as "Class::function".
 struct GlooFacts {
-  std::string path;     // of libtorch_cpu.so; "": not found
-  std::string version;  // of PyTorch; "": unknown
+  std::string path;     // of libtorch_cpu.so; empty if not found
+  std::string version;  // of PyTorch; empty if unknown
   int known = 0;        // functions that the library wraps, in all versions of PyTorch
   int found = 0;
   std::vector<std::string> absent;   // collectives that this version does not have
@@ -93,13 +93,13 @@ struct FolderFacts {
   FolderState state = FolderState::kUsable;
   std::string error;  // of the system
   uid_t owner = 0;
-  std::string server;  // the type of a file system of a server ("nfs"); "": it is local
+  std::string server;  // the type of a file system of a server ("nfs"); empty if it is local
   Room room;
 };
 
 struct SharedMemoryFacts {
   bool exists = false;
-  uint64_t total_bytes = 0;  // 0: without a limit
+  uint64_t total_bytes = 0;  // 0 means no limit
   uint64_t free_bytes = 0;
 };
 
@@ -107,20 +107,20 @@ struct TracingFacts {
   Attempt of_child = Attempt::kNotMade;  // as `rollcall run` traces its job
   Attempt of_other = Attempt::kNotMade;  // as an agent traces a process that it did not start
   std::string reason;                    // of a refusal, and what to type, in further lines
-  int ptrace_scope = -1;                 // of Yama; -1: the kernel has none
+  int ptrace_scope = -1;                 // of Yama; -1 if the kernel has none
   int seccomp = 0;                       // mode; 2: a filter
-  std::string profile;                   // of AppArmor; "": none, or unconfined
+  std::string profile;                   // of AppArmor; empty if there is none, or unconfined
   bool selinux_denies = false;           // deny_ptrace, enforced
 };
 
 struct KernelFacts {
-  int64_t address_space_bytes = -1;  // limit; -1: none
-  int64_t file_bytes = -1;           // limit; -1: none
+  int64_t address_space_bytes = -1;  // limit, or -1
+  int64_t file_bytes = -1;           // limit, or -1
   Attempt kernel_log = Attempt::kNotMade;
 };
 
 struct ContainerFacts {
-  std::string kind;              // "docker", "podman", "kubernetes", "lxc"; "": none seen
+  std::string kind;              // "docker", "podman", "kubernetes", "lxc"; empty if not seen
   bool has_proc = true;          // /proc is mounted
   bool is_foreign_proc = false;  // /proc shows the processes of another pid namespace
   bool has_own_pids = false;     // a pid namespace other than the host's
@@ -129,16 +129,16 @@ struct ContainerFacts {
 struct SystemdFacts {
   bool is_running = false;
   bool removes_ipc = false;
-  std::string source;    // the file that says so; "": the default
+  std::string source;    // the file that sets it; empty means the default
   bool lingers = false;  // this user's processes outlive the last session
 };
 
 struct SlurmFacts {
-  std::string config;         // path of slurm.conf; "": not found
+  std::string config;         // path of slurm.conf; empty if not found
   std::string job_container;  // JobContainerType, or the namespace plugin
   std::string task_prolog;
   bool has_pyxis = false;
-  std::string plugin;  // path of spank_rollcall.so in plugstack.conf; "": not there
+  std::string plugin;  // path of spank_rollcall.so in plugstack.conf; empty if not there
   bool has_plugin_file = false;
 };
 
@@ -160,16 +160,16 @@ struct DaemonFacts {
   std::string version;
   int64_t ahead_ns = 0;         // the daemon's clock over this host's
   int64_t round_trip_ns = 0;    // the uncertainty of `ahead_ns` is half of it
-  int64_t own_expiry_s = 0;     // Unix time of the end of --tls-cert; 0: no certificate
-  int64_t daemon_expiry_s = 0;  // of the daemon's certificate; 0: not seen
+  int64_t own_expiry_s = 0;     // Unix time of the end of --tls-cert; 0 if there is no certificate
+  int64_t daemon_expiry_s = 0;  // of the daemon's certificate; 0 if not seen
 };
 
 struct GpuFacts {
-  std::string driver;        // version of NVIDIA's kernel module; "": not loaded
+  std::string driver;        // version of NVIDIA's kernel module; empty if not loaded
   bool is_amd = false;       // /dev/kfd is there
   int devices = 0;           // /dev/nvidia0, ...
   std::string device_error;  // why /dev/nvidiactl cannot be opened
-  std::string library;       // path of libcuda.so.1; "": not found
+  std::string library;       // path of libcuda.so.1; empty if not found
   ElfFacts elf;              // of it
 };
 
@@ -194,7 +194,7 @@ struct Facts {
   DaemonFacts daemon;
   GpuFacts gpu;
 
-  // The value of a variable; "": not set.
+  // The value of a variable; empty if unset.
   std::string Variable(const std::string& name) const {
     const auto at = environment.find(name);
     return at == environment.end() ? "" : at->second;

@@ -11,7 +11,7 @@
 namespace rollcall::doctor {
 
 struct Questions {
-  std::string library;               // path of librollcall.so; "": not found
+  std::string library;               // path of librollcall.so; empty if not found
   std::vector<std::string> command;  // of the program to examine; may be empty
   DaemonAddress daemon;
   bool is_daemon_chosen = false;

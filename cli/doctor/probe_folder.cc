@@ -46,7 +46,7 @@ void NameFolder(const Environment& environment, FolderFacts* facts) {
 bool MayWrite(const std::string& folder) {
   const UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd.valid()) return true;
-  // A full file system lets nobody make a file: that is a matter of room.
+  // In a full file system, no user can make a file: that is a matter of room.
   if (errno == ENOSPC || errno == EDQUOT) return true;
   return (errno == EOPNOTSUPP || errno == EISDIR) && access(folder.c_str(), W_OK | X_OK) == 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What files of the system say: limits, containers, systemd, Slurm, the driver of the GPUs.
+// What files of the system show: limits, containers, systemd, Slurm, the driver of the GPUs.
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/resource.h>

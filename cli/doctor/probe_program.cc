@@ -63,7 +63,7 @@ std::string FindCommand(const std::string& name, const std::string& path, std::s
   return "";
 }
 
-// The words of a script's first line after #!; empty: it is no script.
+// The words of a script's first line after #!; empty if it is not a script.
 std::vector<std::string> ReadFirstLine(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char bytes[512];
@@ -117,8 +117,7 @@ bool IsShell(const std::string& path) {
   return name == "sh" || name == "bash" || name == "dash" || name == "zsh" || name == "ksh";
 }
 
-// "2.28.9" in "libnccl.so.2.28.9" or "nvidia_nccl_cu12-2.28.9.dist-info" as 22809; 0: there is
-// none.
+// "2.28.9" in "libnccl.so.2.28.9" or "nvidia_nccl_cu12-2.28.9.dist-info" as 22809, or 0.
 int VersionIn(absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '.');
   int major = 0, minor = 0, patch = 0;

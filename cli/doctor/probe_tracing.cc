@@ -39,7 +39,8 @@ Attempt Seize(pid_t pid) {
   return ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? Attempt::kWorked : Attempt::kFailed;
 }
 
-// Yama lets an ancestor trace. A sibling of the process is none, as an agent of the host is none.
+// Yama lets an ancestor trace. A sibling of the process is not an ancestor, nor is an agent of the
+// host.
 Attempt SeizeAsSibling(pid_t pid) {
   const pid_t sibling = fork();
   if (sibling < 0) return Attempt::kNotMade;

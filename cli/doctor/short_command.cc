@@ -63,7 +63,7 @@ void Drain(const UniqueFd& reader, std::string* text) {
   }
 }
 
-// False: it has not ended by `deadline`.
+// False if it has not ended by `deadline`.
 bool WaitUntil(pid_t pid, Clock::time_point deadline, const Pipe& out, const Pipe& err, int* status,
                ShortResult* result) {
   for (;;) {

@@ -31,7 +31,7 @@ void Add(const Explanation& explanation, std::string_view line, uint64_t number,
 // Whether the line of which the stream has kept the beginning goes on.
 bool GoesOn(const std::istream& log) { return log.fail() && !log.eof() && !log.bad(); }
 
-// False: the line does not end within `most` bytes.
+// False if the line does not end within `most` bytes.
 bool SkipLine(std::istream& log, uint64_t most) {
   log.clear();
   log.ignore(static_cast<std::streamsize>(most), '\n');

@@ -24,7 +24,7 @@ inline constexpr size_t kLongestShownLine = 300;
 // What a log has, as far as it was read.
 struct ExplainedLog {
   std::vector<ExplainedLine> lines;  // in the order of the first lines
-  uint64_t endless_line = 0;         // the line at which the reading ended; 0: it read all
+  uint64_t endless_line = 0;         // the line at which the reading ended; 0 if it read all
 };
 
 inline constexpr uint64_t kEndlessLine = 256 << 20;  // bytes

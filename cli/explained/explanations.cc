@@ -8,7 +8,7 @@
 namespace rollcall {
 namespace {
 
-// What several rows say.
+// The text of several rows.
 constexpr char kAnalyzeFolder[] =
     "Put the Flight Recorder dumps and the logs of all ranks into one folder: `rollcall analyze "
     "FOLDER`.";

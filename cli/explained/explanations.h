@@ -14,8 +14,8 @@ struct Explanation {
   // A line matches if it has all of these texts, in this order, in any case. At least one; the
   // others may be left out.
   std::string_view texts[3];
-  const char* means;   // who wrote the line, and what it says
-  const char* beware;  // what people wrongly conclude from it; "": nothing
+  const char* means;   // who wrote the line, and its meaning
+  const char* beware;  // what people wrongly conclude from it, or empty
   const char* run;     // what to do next: a command, or one sentence
   // where the line is written: repository and file, documentation, or issue
   const char* source;
@@ -24,7 +24,7 @@ struct Explanation {
 // In the order of the table: of several rows that match a line, the first is the one to give.
 const std::vector<Explanation>& Explanations();
 
-// The row for this line; nullptr: none.
+// The row for this line, or nullptr.
 const Explanation* FindExplanation(std::string_view line);
 
 }  // namespace rollcall

@@ -164,7 +164,7 @@ bool ReadCall(const json& entry, DumpedCall* call) {
   return true;
 }
 
-// The host that wrote the dump, if whoever wrote it added the environment.
+// The host that wrote the dump, if its writer added the environment.
 std::string ReadHost(const json& top) {
   constexpr const char* kHostKeys[] = {"host_name", "hostname", "host"};
   constexpr const char* kVariables[] = {"NODE_NAME", "SLURMD_NODENAME", "HOSTNAME"};

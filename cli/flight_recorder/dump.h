@@ -27,7 +27,7 @@ struct DumpedCall {
   // Gathers and scatters in which each rank has the number of elements that the root expects.
   bool is_in_list = false;
   std::string dtype;                                         // of the first input, "Float"
-  int64_t created_ns = 0, started_ns = 0, completed_ns = 0;  // 0: unknown
+  int64_t created_ns = 0, started_ns = 0, completed_ns = 0;  // 0 if unknown
   bool started = false, completed = false;                   // from the entry's state
   bool retired = false;  // PyTorch no longer watches the call: it completed or timed out
   bool is_p2p = false;
@@ -41,13 +41,13 @@ struct DumpedGroup {
 };
 
 struct DumpedStatus {
-  int64_t enqueued = -1, started = -1, completed = -1;  // the newest sequence number; -1: none
+  int64_t enqueued = -1, started = -1, completed = -1;  // the newest sequence number, or -1
 };
 
 struct Dump {
   std::string version;
-  std::string host;                           // from the environment in the dump; "": it holds none
-  std::map<std::string, DumpedGroup> groups;  // by name
+  std::string host;                            // from the dump's environment; empty if it has none
+  std::map<std::string, DumpedGroup> groups;   // by name
   std::map<std::string, DumpedStatus> status;  // by group id
   std::vector<DumpedCall> calls;               // in the order of record_id
   std::vector<std::string> warnings;           // the entries left out, and the reasons

@@ -15,7 +15,7 @@ struct RankedDump {
   std::string path;
   int32_t rank = -1;  // the number that the file's name ends with
   Dump dump;
-  std::string host;  // as far as the dump, or names of files and folders, show it; "": not known
+  std::string host;  // as far as the dump, or names of files and folders, show it; empty if unknown
 };
 
 struct DumpFiles {

@@ -37,8 +37,8 @@ class OperationTable {
   std::vector<std::string> unknown_;
 };
 
-// The other rank in "nccl:send 1->2" or "nccl:recv 2<-1", by its number in the group. -1: the name
-// does not contain it.
+// The other rank in "nccl:send 1->2" or "nccl:recv 2<-1", by its number in the group. -1 if the
+// name does not contain it.
 int32_t ParsePeer(const std::string& profiling_name);
 
 }  // namespace rollcall

@@ -31,8 +31,8 @@ bool IsCoalesced(const Work& work);
 // Fills a CommProgress from the works of one stream, oldest first.
 class ProgressWriter {
  public:
-  // `begun`: the record of the rank's oldest unfinished work in all its groups. nullptr: the dumps
-  // have start times, which show what has begun.
+  // `begun`: the record of the rank's oldest unfinished work in all its groups. nullptr if the
+  // dumps have start times, which show what has begun.
   ProgressWriter(const OperationTable& table, const DumpedCall* begun, CommProgress* progress);
 
   // Adds work of the group's own communicator.
@@ -46,7 +46,7 @@ class ProgressWriter {
 
  private:
   void AddCollective(const Work& work);
-  // `only_peer` -1: the name of each call contains its peer.
+  // `only_peer` -1 means the name of each call contains its peer.
   void AddP2p(const Work& work, int32_t only_peer);
 
   // Counts a completed work. False once a work is unfinished: a stream works in order, so all later

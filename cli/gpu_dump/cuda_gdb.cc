@@ -79,7 +79,7 @@ class Debugger {
     return 0;
   }
 
-  // True: it has printed all.
+  // True if it has printed all.
   bool Read() {
     pollfd wait = {read_.get(), POLLIN, 0};
     poll(&wait, 1, kLookEveryMs);

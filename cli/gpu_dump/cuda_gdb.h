@@ -17,11 +17,11 @@ struct GdbLimits {
 
 struct GdbOutput {
   std::string text;     // what it printed, also its errors
-  std::string problem;  // why it is not whole, or not there; "": it is
+  std::string problem;  // why it is not whole, or not there; empty if it is
 };
 
 // The program, in the folders of `path` (a PATH; nullptr: none) or where CUDA's packages put it.
-// "": it is not installed.
+// Empty if it is not installed.
 std::string FindCudaGdb(const char* path);
 
 // `dump`: a path of this project's own, without blanks. Returns early when `is_stopping` becomes

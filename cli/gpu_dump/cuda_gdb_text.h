@@ -22,7 +22,7 @@ inline constexpr size_t kMostGpuText = 256;  // bytes of a name or a place
 
 enum class GdbRead : uint8_t {
   kKernels,     // at least one kernel
-  kNoKernel,    // it says that no kernel is on the GPU
+  kNoKernel,    // it shows that no kernel is on the GPU
   kUnreadable,  // neither
 };
 

@@ -33,7 +33,7 @@ constexpr const char* kVariables[] = {"CUDA_ENABLE_USER_TRIGGERED_COREDUMP",
 // That of CUDA 12.5. An older one does not know skip_abort, and would end the process.
 constexpr int kOldestDriver = 555;
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar ...". 0: not known.
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar ...". 0 if unknown.
 int ReadDriverVersion(absl::string_view text) {
   for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \t\n"))) {
     const size_t dot = word.find('.');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How CUDA is told, by the environment of a job, to write a core dump of a GPU when somebody asks
-// for it: the names that NVIDIA's manual of cuda-gdb has.
+// How the environment of a job makes CUDA write a core dump of a GPU on request: the names that
+// NVIDIA's manual of cuda-gdb has.
 #pragma once
 
 #include <functional>
@@ -28,16 +28,16 @@ std::string GpuDumpFile(const std::string& folder, int pid);
 // Whether a process began with these variables. CUDA reads them when it starts in the process.
 bool HasGpuDumpVariables(const std::string& environ, const std::string& folder);
 
-// Why no dump may be asked for on this host; "": it may be. `driver`: the text of
-// /proc/driver/nvidia/version; "": there is none. `has_mps_pipes`: the folder of CUDA's
-// Multi-Process Service is in its usual place.
+// Why no dump may be asked for on this host; empty if it may be. `driver`: the text of
+// /proc/driver/nvidia/version, or empty. `has_mps_pipes`: the folder of CUDA's Multi-Process
+// Service is in its usual place.
 std::string WhyNoGpuDumps(const std::function<const char*(const char*)>& getenv,
                           absl::string_view driver, bool has_mps_pipes);
 
-// A folder of its own, with mode 0700, in /tmp. An error says what to do.
+// A folder of its own, with mode 0700, in /tmp. An error names what to do.
 absl::StatusOr<std::string> MakeGpuDumpFolder();
 
-// Removes pipes and an empty folder. Returns the path of a dump that is still there; "": none.
+// Removes pipes and an empty folder. Returns the path of a dump that is still there, or empty.
 std::string RemoveGpuDumpFolder(const std::string& folder);
 
 }  // namespace rollcall

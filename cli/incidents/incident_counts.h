@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// "30d" or "12h" in seconds; 0: it is no such time.
+// "30d" or "12h" in seconds; 0 if it is not such a time.
 int64_t SinceSeconds(const std::string& text);
 
 // Asks and prints. Returns the exit code.

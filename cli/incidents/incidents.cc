@@ -175,7 +175,7 @@ int FindJob(const v1::ListIncidentsRequest& request, DaemonQuery* query) {
   return found ? 0 : query->exit_code();
 }
 
-// Why flags do not go together; "": they do.
+// Why flags do not go together; empty if they do.
 std::string FindClash(const CLI::App& app, const std::string& format) {
   const auto has = [&app](const char* flag) { return app.count(flag) > 0; };
   if (has("--since") && has("--from")) return "--since and --from are two beginnings: give one";

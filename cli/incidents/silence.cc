@@ -87,7 +87,7 @@ int AskAndPrint(const QueryFlags& flags, const Call& call) {
   return 0;
 }
 
-// What is wrong with the flags together; "": nothing.
+// What is wrong with the flags together, or empty.
 std::string FindProblem(const SilenceFlags& flags, const std::vector<std::string>& arguments) {
   const std::string of_beginning = FirstTyped(arguments, kOfBeginning);
   if (IsTyped(arguments, "--end")) {

@@ -20,7 +20,7 @@ constexpr char kAskAllTheSame[] = ": --ras=always asks all the same";
 constexpr size_t kMostAddressBytes = 256;
 constexpr int64_t kToReadProcNs = 2'000'000'000;
 
-// Of its first process; "": it cannot be read.
+// Returns the environ of its first process; empty if it cannot be read.
 std::string EnvironOf(const RasQuestion& question) {
   if (question.pids.empty()) return "";
   return ReadProcFile(ProcPath(question.proc_root, question.pids.front(), "environ"),
@@ -28,7 +28,7 @@ std::string EnvironOf(const RasQuestion& question) {
       .value_or("");
 }
 
-// Why the job is not asked; "": it is. `block`: environ of its first process.
+// Why the job is not asked; empty if it is. `block`: environ of its first process.
 std::string Objection(const RasQuestion& question, const std::string& block) {
   if (question.pids.empty()) return "no process of the job uses NCCL";
   if (question.use == RasUse::kNever) return "it was not asked: --ras=never";

@@ -27,7 +27,7 @@ enum class RasUse : uint8_t {
 struct RasQuestion {
   std::string proc_root = "/proc";
   std::vector<pid_t> pids;  // of one job, on this host
-  // nullopt: NCCL_RAS_ADDR of the first of them.
+  // nullopt means NCCL_RAS_ADDR of the first of them.
   std::optional<std::string> address = std::nullopt;
   // Some rank stands in the creation or the end of a communicator (IsInCommunicatorLife()).
   bool changes_communicators = false;

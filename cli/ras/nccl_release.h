@@ -16,15 +16,15 @@ namespace rollcall {
 int NcclVersionInName(absl::string_view name);
 
 // As NCCL_VERSION_CODE, by the file that the process has mapped or by the Python package that this
-// file belongs to; 0: not known. Reads /proc and the package's folder, and may block: see
+// file belongs to; 0 if unknown. Reads /proc and the package's folder, and may block: see
 // agent/processes/spare_threads.h.
 int ReadNcclVersion(const std::string& proc_root, pid_t pid);
 
-// "2.28.9"; "": not known.
+// "2.28.9"; empty if unknown.
 std::string NcclVersionInWords(int version);
 
-// Why a question to RAS could harm the job, with the report of it; "": no such defect is known of
-// this release, in a job that creates and destroys no communicator.
+// Why a question to RAS could harm the job, with the report of it; empty if no such defect is known
+// of this release, in a job that creates and destroys no communicator.
 std::string RiskOfAskingRas(int version);
 
 }  // namespace rollcall

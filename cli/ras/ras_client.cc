@@ -27,7 +27,7 @@ namespace {
 constexpr char kGreeting[] = "CLIENT PROTOCOL 2\n";
 constexpr char kGreeted[] = "SERVER PROTOCOL ";
 constexpr size_t kMostLine = 1024;      // of an answer to a setting
-constexpr size_t kMostShownBytes = 60;  // of what a stranger says, in an error
+constexpr size_t kMostShownBytes = 60;  // of a stranger's text, in an error
 constexpr int64_t kRasNsPerMs = 1'000'000;
 
 // How a wait ended.
@@ -93,7 +93,7 @@ absl::StatusOr<UniqueFd> Connect(const TcpEnd& end, int64_t deadline_ns) {
   return fd;
 }
 
-// Lines are short, so the kernel takes one at once unless nobody reads.
+// Lines are short, so the kernel takes one at once unless the client does not read.
 absl::Status Send(int fd, absl::string_view line, int64_t deadline_ns) {
   while (!line.empty()) {
     const ssize_t sent = send(fd, line.data(), line.size(), MSG_NOSIGNAL);
@@ -109,7 +109,7 @@ absl::Status Send(int fd, absl::string_view line, int64_t deadline_ns) {
   return absl::OkStatus();
 }
 
-// At most `most` bytes. 0: the end.
+// Receives at most `most` bytes. 0 means the end.
 absl::StatusOr<size_t> Receive(int fd, char* buffer, size_t most, int64_t deadline_ns) {
   for (;;) {
     const ssize_t count = recv(fd, buffer, most, 0);
@@ -159,7 +159,7 @@ absl::StatusOr<bool> Set(int fd, const std::string& line, int64_t deadline_ns) {
   return NotRas(*answer);
 }
 
-// Until RAS closes the connection.
+// Receives until RAS closes the connection.
 absl::StatusOr<RasText> ReceiveText(int fd, const RasLimits& limits, int64_t deadline_ns) {
   RasText answer;
   char buffer[16 << 10];

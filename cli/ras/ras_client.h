@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the RAS of one process that uses NCCL what it knows of its job: the protocol of NCCL's own
+// Asks the RAS of one process that uses NCCL for its data about its job: the protocol of NCCL's own
 // `ncclras`, lines of text over TCP.
 //
 // The answer is a stranger's: any program may listen there. It is cleaned, and its size and the

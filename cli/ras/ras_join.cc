@@ -20,7 +20,7 @@ namespace {
 constexpr char kRas[] = "NCCL's RAS";
 constexpr int kMostRasLines = 16;
 
-// For each rank that a finding names.
+// Calls the function for each rank that a finding names.
 template <typename Function>
 void ForEachRank(std::vector<RasFinding>* findings, Function function) {
   for (RasFinding& finding : *findings) {
@@ -42,7 +42,7 @@ std::map<std::string, HostMembers> ByHost(const std::vector<RasMember>& members)
   return hosts;
 }
 
-// What RAS says of one node.
+// What RAS reports of one node.
 struct RasNode {
   std::set<int32_t> pids;
   std::map<int32_t, int32_t> ranks;  // of its processes in a communicator of the whole job, by pid
@@ -56,7 +56,7 @@ bool FitsRanks(const HostMembers& members, const std::map<int32_t, int32_t>& ran
   });
 }
 
-// nullptr: none, or several fit alike.
+// nullptr if there is none, or several fit alike.
 const HostMembers* HostOf(const RasNode& node, const std::map<std::string, HostMembers>& hosts) {
   std::vector<const HostMembers*> best;
   size_t most = 1;
@@ -89,7 +89,7 @@ std::vector<RasFinding> ReadAnswer(const std::string& text) {
   return IsRasJson(text) ? ReadRasJson(text) : ReadRasOutput(text);
 }
 
-// The sum of the counts of two findings on one communicator; nullopt: not all ranks are known.
+// The sum of the counts of two findings on one communicator; nullopt if not all ranks are known.
 std::optional<RasFinding> Sum(const RasFinding& a, const RasFinding& b) {
   if (RanksOf(a) != RanksOf(b)) return std::nullopt;
   const std::map<int32_t, uint64_t> counts_a = CountsByRank(a), counts_b = CountsByRank(b);
@@ -119,7 +119,7 @@ std::optional<RasFinding> Sum(const RasFinding& a, const RasFinding& b) {
   return sum;
 }
 
-// What the rules say of the counts.
+// What the rules conclude from the counts.
 v1::Incident JudgeCounts(const std::vector<RasFinding>& findings, size_t* left_out) {
   JobModel model("ras");
   const std::vector<RasFinding> sums = SumUp(findings, left_out);
@@ -190,7 +190,7 @@ size_t PlaceRasRanks(const std::vector<RasMember>& members,
   std::map<std::string, const HostMembers*> host_of;
   std::map<const HostMembers*, int> nodes_of;
   for (const auto& [name, node] : nodes) ++nodes_of[host_of[name] = HostOf(node, hosts)];
-  // A host that nobody has looked at may have processes of the same numbers as another one.
+  // A host without a look may have processes of the same numbers as another one.
   for (auto& [name, host] : host_of) host = nodes_of[host] == 1 ? host : nullptr;
   size_t found = 0;
   ForEachRank(findings, [&](RasRank* rank) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's RAS says of a job as JSON (NCCL 2.28.7 and later): the calls that each rank of each
-// communicator has launched. Pure. The text is a stranger's, and may be cut: whole communicators
-// before the cut are read.
+// What NCCL's RAS reports of a job as JSON (NCCL 2.28.7 and later): the calls that each rank of
+// each communicator has launched. Pure. The text is a stranger's, and may be cut: whole
+// communicators before the cut are read.
 #pragma once
 
 #include <string>

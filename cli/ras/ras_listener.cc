@@ -37,7 +37,7 @@ std::vector<TcpSocket> ListenersAt(const std::string& proc_root, pid_t pid, uint
   return listeners;
 }
 
-// Which of these sockets the process holds. False: its descriptors cannot be read.
+// Which of these sockets the process holds. False if its descriptors cannot be read.
 bool AddHeld(const std::string& proc_root, pid_t pid, const std::set<uint64_t>& inodes,
              std::map<uint64_t, std::vector<pid_t>>* holders) {
   std::error_code failed;

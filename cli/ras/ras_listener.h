@@ -18,7 +18,8 @@
 
 namespace rollcall {
 
-// The port of NCCL_RAS_ADDR: "host:28028", "[::1]:28028". "" is NCCL's own. nullopt: it has none.
+// The port of NCCL_RAS_ADDR: "host:28028", "[::1]:28028". "" is NCCL's own. nullopt if there is
+// none.
 std::optional<uint16_t> RasPort(const std::string& address);
 
 struct RasListener {
@@ -27,8 +28,8 @@ struct RasListener {
 };
 
 // `pids`: processes of one job on this host, which give their RAS this address. An error, in one
-// sentence for people: nobody of them listens, another job listens there as well, they are in
-// another network namespace, or their descriptors cannot be read.
+// sentence for people: no process of the job listens, another job listens there as well, they are
+// in another network namespace, or their descriptors cannot be read.
 absl::StatusOr<RasListener> FindRasListener(const std::string& proc_root,
                                             const std::string& address,
                                             const std::vector<pid_t>& pids);

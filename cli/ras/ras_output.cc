@@ -116,8 +116,8 @@ std::optional<std::string> ReadOperation(const Words& words) {
   return *(different + 1) == "collective" ? "" : *(different + 1);
 }
 
-// Adds what the line says to the last finding. One heading may stand above counts of several
-// operations: each of them is a finding.
+// Adds the line to the last finding. One heading may stand above counts of several operations: each
+// of them is a finding.
 void ReadLine(const Words& words, std::vector<RasFinding>* findings, size_t* left) {
   RasFinding* finding = &findings->back();
   if (const auto operation = ReadOperation(words)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's RAS says of a job: the text that `ncclras -v` prints.
+// What NCCL's RAS reports of a job: the text that `ncclras -v` prints.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 namespace rollcall {
 
 struct RasRank {
-  int32_t rank = -1;         // in the communicator; -1: a process, of which RAS names no rank
-  int32_t global_rank = -1;  // -1: not known. RAS does not know it: the look at the job does
+  int32_t rank = -1;         // in the communicator; -1 means a process, of which RAS names no rank
+  int32_t global_rank = -1;  // -1 if unknown. RAS does not know it: the look at the job does
   int32_t device = -1;
-  int32_t pid = 0;  // 0: RAS does not know the process
+  int32_t pid = 0;  // 0 if RAS does not know the process
   std::string node;
 };
 
@@ -32,8 +32,8 @@ struct RasCount {
 struct RasFinding {
   enum class Kind : uint8_t { kMismatch, kIncomplete, kDead };
   Kind kind = Kind::kMismatch;
-  uint64_t communicator = 0;     // its hash; 0: of the whole job
-  std::string operation;         // "AllReduce"; "": all operations together
+  uint64_t communicator = 0;     // its hash; 0 means the whole job
+  std::string operation;         // "AllReduce"; empty means all operations together
   std::vector<RasCount> counts;  // kMismatch
   std::vector<RasRank> lost;     // kIncomplete, kDead
 };
@@ -49,7 +49,7 @@ size_t RanksOf(const RasFinding& finding);
 // alone, is left out.
 class RasBudget {
  public:
-  // False: the finding is left out.
+  // False if the finding is left out.
   bool Take(const RasFinding& finding);
   size_t left_out() const { return left_out_; }
 
@@ -58,7 +58,7 @@ class RasBudget {
   size_t left_out_ = 0;
 };
 
-// "" or what is said of findings that are left out.
+// a note on findings that are left out, or empty.
 std::string LeftOutInWords(size_t findings);
 
 bool IsRasOutput(const std::string& text);

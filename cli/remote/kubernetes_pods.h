@@ -22,7 +22,7 @@ Command GetPodsCommand(const PodsWanted& wanted);
 struct FoundPod {
   PodPlace place;
   std::string node;
-  std::string error;  // why it cannot be looked at; "": it can
+  std::string error;  // why it cannot be looked at; empty if it can
 };
 
 // The answer of GetPodsCommand(). `container`: "" for the one that holds the job, which is that of

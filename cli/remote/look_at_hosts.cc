@@ -125,7 +125,7 @@ class Looks {
     script.version = VersionLine("rollcall");
     script.program_bytes = program_.bytes().size();
     script.arguments = work_.arguments;
-    // What follows a "--" is no flag.
+    // What follows a "--" is not a flag.
     script.arguments.insert(script.arguments.begin() + 1, absl::StrCat("--look=", token));
     RemoteLook answer =
         TakeRemoteLook(target.command(ScriptLine(script)), token, program_.bytes(),
@@ -156,7 +156,7 @@ class Looks {
   const std::string token_;
   const OwnProgram program_;
   std::vector<v1::HostLook> looks_;
-  std::vector<int64_t> arrived_ns_;  // of each look; 0: not arrived
+  std::vector<int64_t> arrived_ns_;  // of each look; 0 if not arrived
   std::atomic<size_t> next_{0};
   int64_t told_ns_ = 0;  // of the caller's thread
   Mutex mutex_;
@@ -173,7 +173,7 @@ void TellApart(const std::vector<RemoteTarget>& targets, std::vector<v1::HostLoo
   }
 }
 
-// nullopt: there is no such file. A folder or a pipe is none.
+// nullopt if there is no such file. A folder or a pipe does not count.
 std::optional<std::string> ReadHostFile(const std::string& path) {
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;

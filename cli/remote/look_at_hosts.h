@@ -19,7 +19,7 @@ namespace rollcall {
 // A host, or the container of a pod.
 struct RemoteTarget {
   std::string name;   // for people, and of the look
-  std::string error;  // why it cannot be looked at; "": it can
+  std::string error;  // why it cannot be looked at; empty if it can
   // What runs the line of a shell there.
   std::function<Command(const std::string& line)> command;
   bool names_look = false;  // the look has the target's name, and not what the host calls itself
@@ -27,7 +27,7 @@ struct RemoteTarget {
 
 // The targets of --hosts, --slurm and --kubernetes. Errors are sentences with what to type.
 // `hosts`: as ParseHosts() takes it, or the name of a file with such a text. A name that is a
-// file's in this folder and a host's, as `is_host` tells, is the host.
+// file's in this folder and a host's, by `is_host`, is the host.
 using IsHost = std::function<bool(const std::string&)>;
 absl::StatusOr<std::vector<RemoteTarget>> HostTargets(const std::string& hosts,
                                                       const IsHost& is_host);
@@ -56,14 +56,15 @@ struct RemoteWork {
   // The arguments of rollcall on that host: the subcommand and more. --look is added.
   std::vector<std::string> arguments = {"diagnose"};
   RemoteLimits limits;
-  // From which the looks take their memory: one for all that are kept at a time. nullptr: of
+  // From which the looks take their memory: one for all that are kept at a time. nullptr means of
   // kMostMemoryOfLooks bytes, for these looks.
   ByteBudget* budget = nullptr;
   // Called from the caller's thread, with one line for people: "12 of 512 hosts have answered".
   std::function<void(const std::string&)> tell;
 };
 
-// In the order of the targets. All looks end at one moment, each by the clock of its host.
+// Returns the looks in the order of the targets. All looks end at one moment, each by the clock of
+// its host.
 std::vector<v1::HostLook> LookAtHosts(const std::vector<RemoteTarget>& targets,
                                       const RemoteWork& work);
 

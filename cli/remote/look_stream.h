@@ -18,7 +18,7 @@ class LookStream {
     kWaits,
     kNeedsProgram,  // the script waits for it
     kDone,          // look() is whole
-    kFailed,        // error() says why
+    kFailed,        // error() has the reason
   };
 
   // A host may print this much before its look.
@@ -40,8 +40,8 @@ class LookStream {
   ByteShare room_;
   State state_ = State::kWaits;
   std::string line_;     // the current one, cut
-  size_t greeting_ = 0;  // bytes that are no look
-  size_t length_ = 0;    // of the look; 0: not known yet
+  size_t greeting_ = 0;  // bytes that are not a look
+  size_t length_ = 0;    // of the look; 0 if unknown yet
   bool in_look_ = false;
   std::string look_, error_;
 };

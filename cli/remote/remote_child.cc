@@ -49,10 +49,10 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  int failed() const { return failed_; }  // an errno; 0: it has been started
+  int failed() const { return failed_; }  // an errno; 0 if it has been started
   UniqueFd in, out, err;                  // nonblocking; `in` is a socket
 
-  // Waits for its end until then. True: it has ended by itself, with 0.
+  // Waits for its end until then. True if it has ended by itself, with 0.
   bool HasEndedWell(int64_t deadline_ns) {
     while (!IsOver() && MonotonicNs() < deadline_ns)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -138,7 +138,7 @@ class Child {
   int failed_ = 0;
 };
 
-// Talks to the child until it closes its stdout, `take` says that it is enough, or time is over.
+// Talks to the child until it closes its stdout, `take` has enough, or time is over.
 class Talk {
  public:
   enum class End : uint8_t { kEnough, kClosed, kLate };
@@ -230,7 +230,7 @@ std::string NotStarted(const Command& command, int error) {
   return absl::StrCat("cannot start ", command.front(), ": ", strerror(error));
 }
 
-// Of a command that has closed its stdout too early.
+// Returns why a command has closed its stdout too early.
 std::string WhyEnded(const Command& command, Child* child, Talk* talk, int64_t deadline_ns) {
   child->HasEndedWell(std::min(deadline_ns, MonotonicNs() + kToCleanUpNs));
   const std::string said = talk->LastError();

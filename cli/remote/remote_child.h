@@ -18,7 +18,7 @@ namespace rollcall {
 struct RemoteLook {
   v1::HostLook look;
   std::string error;       // why there is no output, for people; empty if there is
-  int64_t arrived_ns = 0;  // on the monotonic clock; 0: nothing has arrived
+  int64_t arrived_ns = 0;  // on the monotonic clock; 0 if nothing has arrived
 };
 
 // `deadline_ns`: of the monotonic clock. Takes from `budget` what the look takes in memory.
@@ -27,7 +27,7 @@ RemoteLook TakeRemoteLook(const Command& command, const std::string& token,
 
 struct CommandOutput {
   std::string out;
-  std::string error;  // why it is not whole; "": the command ended well
+  std::string error;  // why it is not whole; empty if the command ended well
 };
 
 // For scontrol and `kubectl get`: at most 64 MiB.

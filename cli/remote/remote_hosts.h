@@ -15,7 +15,8 @@ inline constexpr size_t kMostRemoteHosts = 4096;
 
 // Names of hosts, "user@host" too: separated by commas, or one a line as in a host file of MPI
 // ("node-1 slots=8", "node-1:8", "# a comment"). Each name once, in their order. An error names the
-// first that is none: it begins with "-" or has other characters than those of names and addresses.
+// first that is invalid: it begins with "-" or has other characters than those of names and
+// addresses.
 absl::StatusOr<std::vector<std::string>> ParseHosts(absl::string_view text);
 
 // Letters, digits and some of "._-@:%[]"; not empty, not longer than 255, and not with "-" at its

@@ -9,7 +9,7 @@ namespace rollcall {
 namespace {
 
 // $1: token, $2: version, $3: size, $4: arguments. A folder may be of a file system that runs no
-// programs, which only a try tells. Never /dev/shm: in a pod it is small, and NCCL needs it.
+// programs, which only a try shows. Never /dev/shm: in a pod it is small, and NCCL needs it.
 constexpr char kScript[] =
     "umask 077; "
     "if [ \"$(rollcall --version </dev/null 2>/dev/null)\" = $2 ]; "

@@ -16,8 +16,8 @@
 namespace rollcall {
 
 struct RemoteScript {
-  // 32 random hex digits: the name of the folder, which cannot be guessed, and the mark of what the
-  // program says among what a login may print.
+  // 32 random hex digits: the name of the folder, which cannot be guessed, and the mark of the
+  // program's output among what a login may print.
   std::string token;
   std::string version;                 // VersionLine("rollcall") of this program
   uint64_t program_bytes = 0;          // of this program
@@ -27,10 +27,10 @@ struct RemoteScript {
 // What the line writes to its stdout, each a line of its own.
 std::string NeedsProgramLine(absl::string_view token);
 
-// For `sh -c`.
+// Returns the argument of `sh -c`.
 std::string ScriptLine(const RemoteScript& script);
 
-// In single quotes, for any shell: sh, csh, fish.
+// Returns the text in single quotes, for any shell: sh, csh, fish.
 std::string ShellQuoted(absl::string_view text);
 
 }  // namespace rollcall

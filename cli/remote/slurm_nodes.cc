@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kLongestState = 60;
 constexpr size_t kMostTasksNamed = 4;
 
-// Of one job: "JobState" and its value.
+// The fields of one job: "JobState" and its value.
 using Fields = std::map<std::string, std::string>;
 
 // A line for each job, of those that have a number and a state.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rollcall compare: two incidents, fact by fact: reports on disk, or incidents of a daemon.
 //
-// Exit codes: 0: they are alike. 3: they are not. 2: bad usage, or a report that cannot be read.
+// Exit codes: 0 if they are alike, 3 if they differ, 2 on bad usage or if a report cannot be read.
 #include <CLI/CLI.hpp>
 #include <iostream>
 

@@ -87,7 +87,7 @@ std::string Ranks(const v1::Incident& incident) {
   return incident.ranks() > 0 ? absl::StrCat(incident.ranks()) : "";
 }
 
-// In the order in which they are shown.
+// Rows have the order in which they are shown.
 struct FactRow {
   const char* name;
   std::string (*of)(const v1::Incident&);

@@ -16,12 +16,12 @@ class IncidentReader {
   IncidentReader(const char* command, const DaemonAddress& daemon)
       : command_(command), address_(daemon) {}
 
-  // Asks the daemon only for what is not on disk. False: it has printed the error, and exit_code()
-  // is that of the command.
+  // Asks the daemon only for what is not on disk. False after an error, which it has printed;
+  // exit_code() is then that of the command.
   bool Read(const std::string& word, v1::Incident* incident);
   int exit_code() const { return exit_code_; }
 
-  // For more questions about the incidents.
+  // Answers more queries about the incidents.
   DaemonQuery& daemon();
 
  private:

@@ -61,7 +61,7 @@ void DefineFlags(CLI::App* app, ReportFlags* flags) {
       ->required();
 }
 
-// Creates the file for its owner only. False: this function has printed the error.
+// Creates the file for its owner only. False after an error, which this function has printed.
 bool WriteMap(const std::string& path, const Pseudonyms& names) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) {
@@ -101,7 +101,7 @@ int WriteFolder(const ReportFlags& flags, const v1::Incident& incident) {
   return 0;
 }
 
-// The ranks of --rank, else the usual ones. False: this function has printed the error.
+// The ranks of --rank, else the usual ones. False after an error, which this function has printed.
 bool ChooseRanks(const ReportFlags& flags, const v1::Incident& incident,
                  std::vector<int32_t>* ranks) {
   *ranks = flags.ranks.empty() ? RanksForTrace(incident) : ParseTraceRanks(flags.ranks);
@@ -112,7 +112,7 @@ bool ChooseRanks(const ReportFlags& flags, const v1::Incident& incident,
   return false;
 }
 
-// What makes no sense for a report on disk; "": nothing.
+// What makes no sense for a report on disk, or empty.
 std::string WrongOnDisk(const ReportFlags& flags) {
   if (!IsReportPath(flags.id) || flags.trace.empty()) return "";
   return "--trace needs the recorded calls, which a report does not have: give the id of the incident";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the incident of a report on disk. The file may be damaged or another user's: limits, and
-// no trust in what it says. Fields of a later release are left out.
+// Reads the incident of a report on disk. The file may be damaged or another user's: limits, and no
+// trust in its content. Fields of a later release are left out.
 #pragma once
 
 #include <string>

@@ -34,7 +34,7 @@ std::string InUtc(double seconds) {
                           absl::UTCTimeZone());
 }
 
-// False: the daemon does not answer, and this function has printed why. `*is_gone`: the daemon has
+// False if the daemon does not answer; this function has printed why. `*is_gone`: the daemon has
 // removed the job.
 bool AskForCalls(const TraceRequest& request, DaemonQuery* daemon, const v1::Incident& incident,
                  v1::CallsResponse* calls, bool* is_gone) {

@@ -19,12 +19,12 @@ class Incident;
 // them in ascending order. The job may have fewer.
 std::vector<int32_t> RanksForTrace(const v1::Incident& incident);
 
-// Parses --rank ("0-3,7", each once and in ascending order). Empty: it is no such list, or has more
-// ranks than a trace may.
+// Parses --rank ("0-3,7", each once and in ascending order). Empty if it is not such a list, or has
+// more ranks than a trace may.
 std::vector<int32_t> ParseTraceRanks(const std::string& text);
 
 // What the trace covers, and what it does not, in lines for stderr. `opened_seconds`: when the
-// incident was opened, since the Unix epoch; 0: not known.
+// incident was opened, since the Unix epoch; 0 if unknown.
 std::string DescribeCoverage(const std::string& path, const TraceCoverage& coverage,
                              bool from_incident, double opened_seconds);
 

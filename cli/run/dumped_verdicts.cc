@@ -35,7 +35,7 @@ void Describe(const Process& seen, int64_t now_ns, Process* process) {
   process->stacks_ns = seen.stacks_ns == 0 ? 0 : now_ns;
 }
 
-// The indices of the job's processes instead of those of the dumps; -1: it has none.
+// The indices of the job's processes instead of those of the dumps, or -1.
 class Indices {
  public:
   Indices(const JobState& dumped, std::map<int32_t, int32_t> ranks)

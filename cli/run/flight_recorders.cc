@@ -34,7 +34,7 @@ constexpr off_t kMostDumpBytes = off_t{32} << 20;
 
 struct Stamp {
   int64_t time_ns = 0;
-  int64_t bytes = -1;  // -1: there is no file that may be read
+  int64_t bytes = -1;  // -1 if there is no file that may be read
 
   bool operator==(const Stamp& other) const {
     return time_ns == other.time_ns && bytes == other.bytes;
@@ -76,7 +76,7 @@ struct FlightRecorders::Asked {
 
   UniqueFd Find() const { return OpenInRoot(root, dump, O_PATH | O_NOFOLLOW); }
 
-  // nullopt: it has not got the request.
+  // nullopt if it has not got the request.
   static std::optional<Asked> Ask(const std::string& proc_root, const Rank& rank,
                                   const RecorderFiles& files) {
     if (!HasPipeOpen(proc_root, rank.pid, files.pipe)) return std::nullopt;
@@ -150,7 +150,7 @@ bool FlightRecorders::GoesOn(Deadline until) const {
   return !is_stopping_ && std::chrono::steady_clock::now() < until;
 }
 
-// Those that have got the request.
+// Returns the ranks that have got the request.
 std::vector<FlightRecorders::Asked> FlightRecorders::AskEach(const std::vector<Rank>& ranks) {
   std::vector<Asked> all;
   const Deadline until = std::chrono::steady_clock::now() + kAskedWithin;

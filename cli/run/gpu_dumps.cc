@@ -119,7 +119,7 @@ void GpuDumps::Work(const GpuDumpRequest& request) {
   done_.insert(request.incident);
 }
 
-// False: the run ends.
+// If false, the run ends.
 bool GpuDumps::Sleep(int64_t ns) const {
   const int64_t until_ns = MonotonicNs() + ns;
   while (!is_stopping_ && MonotonicNs() < until_ns) {
@@ -147,7 +147,7 @@ v1::GpuDump GpuDumps::Take(const GpuDumpTarget& target) {
   return dump;
 }
 
-// Asks the process, if it may be asked. "": it was.
+// Asks the process, if it may be asked. Empty if it was.
 std::string GpuDumps::WhyNotAsked(const GpuDumpTarget& target) {
   if (!target.why_not.empty()) return target.why_not;
   const std::string pipe = GpuDumpPipe(folder_, target.pid);
@@ -179,7 +179,7 @@ std::string GpuDumps::WhyNotAsked(const GpuDumpTarget& target) {
   return is_asked && *is_asked ? "" : "the CUDA driver in it takes no request";
 }
 
-// "": the dump is there, and complete.
+// Empty if the dump is there, and complete.
 std::string GpuDumps::AwaitFile(const GpuDumpTarget& target) const {
   const std::string path = GpuDumpFile(folder_, target.pid);
   const int64_t until_ns = MonotonicNs() + kFileWithinNs;

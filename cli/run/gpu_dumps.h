@@ -38,11 +38,11 @@ class GpuDumps : public GpuDumpSource {
 
   void Ask(const GpuDumpRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether something about this confirmed incident may still come: whoever ends the job waits for
-  // it, for a minute at most. `now_ns`: monotonic.
+  // Whether something about this confirmed incident may still come: the code that ends the job
+  // waits for it, for a minute at most. `now_ns`: monotonic.
   bool Awaits(const std::string& incident, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asks nobody from now on, and waits for the thread.
+  // Asks no process from now on, and waits for the thread.
   void Stop();
 
  private:

@@ -19,11 +19,11 @@ namespace rollcall {
 class HangAction {
  public:
   // `local`: of the ranks on this host, by which verdicts of a daemon on the network are checked;
-  // nullptr: the daemon is this process's own. `abort` ends the job.
+  // nullptr if the daemon is this process's own. `abort` ends the job.
   HangAction(const RunFlags& flags, const InheritedSignals& inherited,
              std::unique_ptr<LocalProgress> local, std::function<void()> abort);
 
-  // For an incident of the job: does what --on-hang says, if it may.
+  // For an incident of the job: acts as --on-hang requests, if it may.
   void ActIfDue(const ConfirmedIncident& incident);
 
  private:

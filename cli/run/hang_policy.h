@@ -21,7 +21,7 @@ struct Finding {
 // How long the ranks of this host have made no progress in the call, by their segments.
 struct LocalStandstill {
   bool is_needed = false;  // the verdict came over the network
-  int64_t ns = 0;          // 0: some rank moved just now, or the time is unknown
+  int64_t ns = 0;          // 0 if some rank moved just now, or the time is unknown
   // Another live job may have the name of this one.
   bool is_of_other_job = false;  // no communicator of the incident's job was seen on this host
 };

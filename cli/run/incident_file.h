@@ -16,7 +16,7 @@ namespace rollcall {
 
 class IncidentFile {
  public:
-  // `folder`: of the segments; empty: nothing is written.
+  // `folder`: of the segments; if empty, nothing is written.
   explicit IncidentFile(std::string folder) : folder_(std::move(folder)) {}
 
   // Adds the incident. Prints why it cannot.
@@ -34,7 +34,7 @@ class IncidentFile {
   bool HasMarker() const;
 
   const std::string folder_;
-  int64_t until_ns_ = 0;  // 0: not asked yet
+  int64_t until_ns_ = 0;  // 0 if not asked yet
 };
 
 // One line, without its end.

@@ -125,8 +125,8 @@ class RemoteWatch : public IncidentWatch {
   }
 
  private:
-  // Drops the incidents of other jobs and attempts. `last`: one of an attempt that nobody knows may
-  // be this run's.
+  // Drops the incidents of other jobs and attempts. `last`: one of an unknown attempt may be this
+  // run's.
   void DropOthers(bool last, SteadyTime deadline, std::vector<v1::Incident>* incidents) {
     std::set<JobKey> attempts;
     for (const v1::Incident& incident : *incidents) {
@@ -134,7 +134,7 @@ class RemoteWatch : public IncidentWatch {
     }
     own_.Learn(attempts, deadline, last);
     const auto is_other = [this, last](const v1::Incident& incident) {
-      if (!incident.has_confirmed_at()) return true;  // nobody needs it yet
+      if (!incident.has_confirmed_at()) return true;  // unused so far
       const Ownership ownership = own_.Of(ReadJobKey(incident));
       return ownership == Ownership::kNo || (ownership == Ownership::kUnknown && !last);
     };

@@ -68,7 +68,7 @@ uint64_t ReadStartTime(pid_t pid) {
   return stat.ok() ? stat->start_time : 0;
 }
 
-// Also true if this cannot be found out.
+// Returns true also if this cannot be found out.
 bool SomebodyHoldsLock(int fd) { return QueryLock(fd) != HeldLock::kFree; }
 
 // Opens the file only if it is a regular file that this user owns.
@@ -105,7 +105,7 @@ class HeaderCopy {
       : complete_(pread(fd, bytes_, sizeof(bytes_), 0) == static_cast<ssize_t>(sizeof(bytes_)) &&
                   get()->magic.load(std::memory_order_relaxed) == segment::kMagic) {}
 
-  // False: the process makes the segment, or ended before the segment was complete.
+  // False if the process makes the segment, or ended before the segment was complete.
   bool complete() const { return complete_; }
 
   bool IsOfThisBoot() const {
@@ -197,7 +197,7 @@ UniqueFd OpenFolder(const std::string& path) {
   return ours ? std::move(fd) : UniqueFd();
 }
 
-// Of a folder without an owner, segments of processes under this kernel say so. A run can remove
+// Of a folder without an owner, segments of processes under this kernel show it. A run can remove
 // the folder of a killed run whose ranks have yet to start: they make it again.
 bool IsLeftOver(int folder) {
   const UniqueFd owner = OpenOwn(folder, kOwnerFile);

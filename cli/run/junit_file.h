@@ -12,7 +12,7 @@ struct JUnitRun {
   std::string job;
   double seconds = 0;
   int exit_code = 0;
-  std::string cause;     // of the first verdict; "": nothing hung
+  std::string cause;     // of the first verdict; empty if nothing hung
   std::string summary;   // of the first verdict, one line
   std::string verdicts;  // what `rollcall run` printed about all incidents
 };

@@ -25,7 +25,7 @@ namespace rollcall {
 
 class LocalProgress {
  public:
-  // The segments of one host that count. Beyond this number nobody knows that all ranks stand
+  // The segments of one host that count. Beyond this number, it is unknown whether all ranks stand
   // still.
   static constexpr size_t kMostSegments = 4096;
 
@@ -39,7 +39,7 @@ class LocalProgress {
 
   // How long no rank of `ranks` (global) has made a call on the communicator. If none of them is on
   // this host, all ranks count. If a rank does not have the communicator, all calls of the rank
-  // count. 0: some rank moved, or the segments have not been read twice, or not lately, or there
+  // count. 0 if some rank moved, or the segments have not been read twice, or not lately, or there
   // are too many.
   int64_t StandsStillFor(const RankRanges& ranks, uint64_t communicator, int64_t now_ns) const;
 
@@ -61,7 +61,7 @@ class LocalProgress {
   };
   // What one reading of all segments has found.
   struct Found {
-    int64_t looked_ns = 0;  // when the reading began; 0: never
+    int64_t looked_ns = 0;  // when the reading began; 0 if never
     bool has_all = true;    // false: there are too many segments, or some cannot be opened now
     std::map<std::string, Rank> ranks;  // by the name of the segment
     std::set<uint64_t> communicators;   // this and the pids also of earlier readings

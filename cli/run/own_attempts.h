@@ -42,7 +42,7 @@ class OwnAttempts {
   // for longest. Asks about an attempt twice a second at most, until the answer is kByCommunicator.
   // `at_once`: also about those asked about a moment ago.
   void Learn(const std::set<JobKey>& attempts, SteadyTime deadline, bool at_once = false);
-  // What the answers so far say.
+  // What the answers so far contain.
   Ownership Of(const JobKey& attempt) const;
 
  private:

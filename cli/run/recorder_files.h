@@ -13,24 +13,24 @@ namespace rollcall {
 
 // The variables by which PyTorch learns the names, where the job's environment has none. PyTorch
 // ends a rank that cannot make its pipe, so `prefix` must be in a folder where each rank can write.
-// A variable of the user's own stays. Empty: there is nothing to set.
+// A variable of the user's own stays. Empty if there is nothing to set.
 std::map<std::string, std::string> RecorderVariables(
     const std::function<const char*(const char*)>& getenv, const std::string& prefix);
 
-// A prefix for the dumps of one run, in /tmp: "/tmp/rollcall-9f3a...-rank_"; "": nobody can write
-// there. Every user sees the names of the pipes, and must not know from them where the dumps will
-// be: those of RecorderPipes() do not show them.
+// A prefix for the dumps of one run, in /tmp: "/tmp/rollcall-9f3a...-rank_"; empty if no program
+// can write there. Every user sees the names of the pipes, and must not know from them where the
+// dumps will be: those of RecorderPipes() do not show them.
 std::string MakeRecorderPrefix();
 std::string RecorderPipes(const std::string& prefix);
 
-// Whether a command may start its ranks on other hosts or in a container, where nobody knows which
-// folders there are. It looks at all words in front of Python or a Python script, whose arguments
-// start nothing, and at the commands of a text for a shell.
+// Whether a command may start its ranks on other hosts or in a container, where the folders are
+// unknown. It looks at all words in front of Python or a Python script, whose arguments start
+// nothing, and at the commands of a text for a shell.
 bool MayStartElsewhere(const std::vector<std::string>& command);
 
-// What a rank's environment says about its recorder.
+// What a rank's environment sets for its recorder.
 struct RecorderFiles {
-  std::string pipe, dump;  // paths as the rank sees them; "": it cannot be asked
+  std::string pipe, dump;  // paths as the rank sees them; empty if it cannot be asked
 };
 RecorderFiles FindRecorderFiles(const std::string& environ, int rank);
 
@@ -38,7 +38,7 @@ RecorderFiles FindRecorderFiles(const std::string& environ, int rank);
 // two jobs in one run have the same names, and the later one replaces the pipe of the other.
 bool HasPipeOpen(const std::string& proc_root, int32_t pid, const std::string& pipe);
 
-// Removes the pipes of a run that has ended. Returns one of its dumps, for people; "": none.
+// Removes the pipes of a run that has ended. Returns one of its dumps, for people, or empty.
 std::string RemoveRecorderPipes(const std::string& prefix);
 
 }  // namespace rollcall

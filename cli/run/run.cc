@@ -42,7 +42,7 @@ namespace rollcall {
 namespace {
 
 constexpr int kLookEveryMs = 100;
-constexpr std::chrono::seconds kPatienceWithReader{5};  // a stderr that nobody reads
+constexpr std::chrono::seconds kPatienceWithReader{5};  // a stderr without a reader
 constexpr int64_t kVerdictWithinNs = kSecond;           // after the end of a command that failed
 constexpr useconds_t kLookAgainUs = 20'000;
 
@@ -78,8 +78,8 @@ class Run {
   RunningJob job_;  // before all that starts threads
   RunServices services_;
   std::shared_ptr<StderrQueue> stderr_;
-  std::unique_ptr<IncidentFile> told_;  // nullptr: before the job
-  std::unique_ptr<HangAction> action_;  // nullptr: --on-hang=observe
+  std::unique_ptr<IncidentFile> told_;  // nullptr before the job starts
+  std::unique_ptr<HangAction> action_;  // nullptr means --on-hang=observe
   bool is_to_end_ = false;              // the job, as soon as its own trackers know
   bool aborted_ = false;
   bool reported_ = false;  // at least one incident

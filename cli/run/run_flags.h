@@ -21,7 +21,7 @@ struct RunFlags {
   std::string on_hang = "observe";
   std::string report_dir = "./rollcall-reports";
   std::string http = "127.0.0.1:0";
-  std::string junit;                                        // "": no file
+  std::string junit;                                        // empty if there is no file
   DaemonAddress daemon = {"", "", "", "", "", "", "", ""};  // no address: the embedded one
   bool sim = false;
   bool insecure = false;
@@ -37,7 +37,7 @@ struct RunFlags {
 void DefineRunFlags(CLI::App* app, RunFlags* flags);
 
 // Prints the environment variables that change what this run does, where the command line does not
-// say otherwise: people forget what their shell's start-up files export.
+// override them: people forget what their shell's start-up files export.
 void SayWhatTheEnvironmentSets(const CLI::App& app);
 
 }  // namespace rollcall

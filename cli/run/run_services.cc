@@ -81,7 +81,7 @@ bool RunServices::MakeFolder() {
 }
 
 void RunServices::UseDaemonElsewhere() {
-  static_cast<void>(UsableReportDir());  // says what is wrong with it
+  static_cast<void>(UsableReportDir());  // reports what is wrong with it
   if (flags_.gpu_dump) spdlog::warn("--gpu-dump does nothing with --daemon");
   const auto channels = DaemonChannels::Open(flags_.daemon);
   if (!channels.ok()) {

@@ -44,13 +44,14 @@ class RunServices {
   // The folder of the segments; empty if Rollcall made none.
   const std::string& folder() const { return directory_->path(); }
   bool has_library() const { return !library_.empty(); }
-  IncidentWatch* incidents() { return incidents_.get(); }  // nullptr: no daemon
-  // A check of the ranks on this host; nullptr: the daemon is inside this process, or there is
+  IncidentWatch* incidents() { return incidents_.get(); }  // nullptr if there is no daemon
+  // A check of the ranks on this host; nullptr if the daemon is inside this process, or there is
   // none.
   std::unique_ptr<LocalProgress> WatchLocalProgress() const;
   // A daemon on the network judges the agent's last tick after the agent has sent it.
   bool MayGetLateVerdict() const;
-  // Whether dumps of GPUs for this incident may still come. Whoever ends the job waits for them.
+  // Whether dumps of GPUs for this incident may still come. The code that ends the job waits for
+  // them.
   bool AwaitsGpuDumps(const std::string& incident) const;
   // Prints why Rollcall saw no communicator, if it saw none.
   void ExplainNoCommunicator() const;
@@ -78,10 +79,10 @@ class RunServices {
   // Shared with threads that wait for a folder without an answer.
   std::shared_ptr<JobDirectory> directory_ = std::make_shared<JobDirectory>();
   UniqueFd served_;                             // see JobDirectory::LockAsServed()
-  std::string library_;                         // "": the job runs without Rollcall
-  std::string recorder_prefix_;                 // of the job's Flight Recorders; "": none
+  std::string library_;                         // empty means the job runs without Rollcall
+  std::string recorder_prefix_;                 // of the job's Flight Recorders, or empty
   std::unique_ptr<FlightRecorders> recorders_;  // for the embedded daemon
-  std::string gpu_dump_folder_;                 // "": no GPU is dumped
+  std::string gpu_dump_folder_;                 // empty means no GPU is dumped
   std::unique_ptr<GpuDumps> gpu_dumps_;         // for the embedded daemon
   std::unique_ptr<DaemonSecurity> security_;    // of the embedded daemon
   std::unique_ptr<Daemon> daemon_;

@@ -58,7 +58,7 @@ class RunningJob {
   pid_t child_ = -1;
   bool has_ended_ = false;
   int exit_code_ = 0;
-  int64_t kill_at_ns_ = 0;  // the time to kill a job that got a signal to end; 0: it got none
+  int64_t kill_at_ns_ = 0;  // the time to kill a job that got a signal to end; 0 if it got none
 };
 
 }  // namespace rollcall

@@ -24,7 +24,7 @@ class StderrQueue {
   // Returns at once. Drops the text if a mebibyte waits already.
   void Write(const std::string& text);
 
-  // Waits until all text is written. False: it was not read by `deadline`.
+  // Waits until all text is written. False if it was not read by `deadline`.
   bool Flush(SteadyTime deadline);
 
  private:

@@ -19,7 +19,7 @@
 namespace rollcall {
 namespace {
 
-// nullptr: there is no such call.
+// nullptr if there is no such call.
 const CallAccess* FindAccess(std::string_view method) {
   const auto found = std::find_if(std::begin(kCallAccess), std::end(kCallAccess),
                                   [method](const CallAccess& row) { return row.method == method; });
@@ -37,7 +37,7 @@ std::string RolesInWords(const Identity& identity) {
 
 absl::string_view FirstLabel(absl::string_view name) { return name.substr(0, name.find('.')); }
 
-// The name of this identity that the caller may have meant by `host`; "": it is not clear.
+// The name of this identity that the caller may have meant by `host`; empty if it is not clear.
 std::string NameMeant(const Identity& identity, const std::string& host) {
   std::vector<std::string> names;
   for (const std::string& own : identity.hosts) {
@@ -48,7 +48,7 @@ std::string NameMeant(const Identity& identity, const std::string& host) {
   return names.size() == 1 ? names.front() : "";
 }
 
-// What to type where the agent's name for its host is none of its identity's.
+// What to type where the agent's name for its host is not one of its identity's.
 std::string AdviceForHost(const Identity& identity, const std::string& host) {
   const std::string meant = NameMeant(identity, host);
   std::string advice =
@@ -69,12 +69,12 @@ std::string AdviceForHost(const Identity& identity, const std::string& host) {
 // In Identity::credential, before the name of the daemon that asks.
 constexpr char kPeerCredential[] = "daemon ";
 
-// What another daemon says of its caller; nullopt: the call is not of another daemon.
+// What another daemon sends about its caller; nullopt if the call is not of another daemon.
 std::optional<std::string> PeerCallerIn(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(kPeerCallerKey);
   if (found == metadata.end()) return std::nullopt;
-  // Two of them are none: which one counts must not depend on who looks.
+  // Ignores two of them: which one counts must not depend on the reader.
   if (metadata.count(kPeerCallerKey) != 1) return "";
   return std::string(found->second.data(), found->second.size());
 }
@@ -104,7 +104,7 @@ absl::StatusOr<Identity> Access::Identify(const Presented& presented) const {
   return CountWrongToken(presented, caller.status());
 }
 
-// `caller`: what the other daemon says of whom it asks for.
+// `caller`: what the other daemon sends about its caller.
 absl::StatusOr<Identity> Access::IdentifyPeer(std::string_view method, const Presented& presented,
                                               const std::string& caller) const {
   if (peer_secret_.empty() || !EqualInConstantTime(presented.bearer, peer_secret_)) {

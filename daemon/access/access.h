@@ -3,8 +3,8 @@
 // questions.def.
 //
 // Another daemon on the same database asks for its own callers: it shows this daemon's secret,
-// which only the database has besides, and says who asks, with which role and for which tenants. It
-// may make the calls of the service Query with these rights, and nothing else.
+// which only the database has besides, and names who asks, with which role and for which tenants.
+// It may make the calls of the service Query with these rights, and nothing else.
 //
 // Thread-safe. Does not block.
 #pragma once
@@ -35,7 +35,7 @@ struct CallAccess {
   // Agents may ask it too, about one job that an agent of their hosts reports: `rollcall run
   // --daemon` has one credential for its agent and for its questions.
   bool is_for_agents = false;
-  // What it does, for the audit of refusals; "": it changes nothing.
+  // What it does, for the audit of refusals; empty means it changes nothing.
   std::string_view action = "";
 };
 
@@ -58,15 +58,15 @@ inline constexpr CallAccess kCallAccess[] = {
 // What a caller may see.
 Tenants TenantsFor(const Identity& identity);
 
-// The metadata of a call in which another daemon says for whom it asks: a v1::PeerCaller.
+// The metadata of a call in which another daemon names its caller: a v1::PeerCaller.
 inline constexpr char kPeerCallerKey[] = "rollcall-peer-bin";
 
-// The name of the daemon that asks for this caller; "": the caller asks itself.
+// The name of the daemon that asks for this caller; empty means the caller asks itself.
 std::string PeerOf(const Identity& identity);
 
 class Access {
  public:
-  // All must outlive this object. `authenticator`: nullptr: every caller is the owner.
+  // All must outlive this object. `authenticator`: nullptr means every caller is the owner.
   // `failed_logins`: counts wrong tokens, also those of the page.
   Access(const Authenticator* authenticator, Refusals* refusals, FailedLogins* failed_logins)
       : authenticator_(authenticator), refusals_(refusals), failed_logins_(failed_logins) {}
@@ -87,7 +87,7 @@ class Access {
 
   // kUnauthenticated: an unknown caller; kResourceExhausted: the same, after too many wrong
   // tokens of that host; kPermissionDenied: has another role; kUnimplemented: is known, and
-  // `method` is not in the table. The message says what to type next. A right token always passes:
+  // `method` is not in the table. The message names what to type next. A right token always passes:
   // a stranger behind the same address cannot lock others out.
   absl::StatusOr<Identity> Admit(std::string_view method,
                                  const grpc::ServerContextBase& context) const;
@@ -112,7 +112,7 @@ class Access {
   std::function<std::string(const std::string& peer)> local_;
   std::function<void(const std::string& peer)> known_;
   AuditSink refused_;
-  std::string peer_secret_;  // "": there are no other daemons
+  std::string peer_secret_;  // empty if there are no other daemons
 };
 
 }  // namespace rollcall

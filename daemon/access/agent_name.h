@@ -14,7 +14,7 @@ struct AgentName {
   std::string host;
   std::string id;       // of this run of the agent; the stream's own id if the agent sends none
   std::string release;  // that the agent reports; empty if it reports none
-  int64_t tick_ns = 0;  // interval between ticks, as the agent reports it; 0: not reported
+  int64_t tick_ns = 0;  // interval between ticks, as the agent reports it; 0 if not reported
   // The agent runs inside this process, so no other process can use its name.
   bool is_trusted = false;
   bool follows_owners = false;                // v1::Hello

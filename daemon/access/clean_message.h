@@ -14,7 +14,7 @@ class AgentMessage;
 // bytes unchanged.
 void CleanStrings(google::protobuf::Message* message);
 
-// The same for messages of agents. Of a tick, which has thousands of numbers, visits only the
+// Does the same for messages of agents. Of a tick, which has thousands of numbers, visits only the
 // texts.
 void CleanStrings(v1::AgentMessage* message);
 

@@ -179,7 +179,7 @@ std::shared_ptr<const TlsContext> DaemonSecurity::PageContext() {
 
 void DaemonSecurity::Poll(int64_t now_s) {
   if (tls_ != nullptr) {
-    static_cast<void>(tls_->Poll(now_s));  // its messages say what is wrong
+    static_cast<void>(tls_->Poll(now_s));  // its messages name what is wrong
     for (const std::string& line : tls_->TakeNews()) spdlog::info("{}", line);
     for (const std::string& message : tls_->TakeMessages()) spdlog::warn("{}", message);
   }

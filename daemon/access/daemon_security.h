@@ -27,8 +27,8 @@ class TokenFile;
 
 struct SecurityOptions {
   TlsPaths tls;            // `authorities` are those of clients
-  std::string token_file;  // "": none
-  std::string jwks;        // file or URL of the keys of Kubernetes' tokens; "": none
+  std::string token_file;  // may be empty
+  std::string jwks;        // file or URL of the keys of Kubernetes' tokens, or empty
   std::string jwks_audience = "rollcall", jwks_issuer;
   std::string jwks_ca, jwks_token_file;    // for the URL
   std::vector<std::string> grants;         // --grant
@@ -38,14 +38,14 @@ struct SecurityOptions {
 
 class DaemonSecurity {
  public:
-  // Reads all files. An error says which flag is wrong, why, and what to do.
+  // Reads all files. An error names the wrong flag, why, and what to do.
   static absl::StatusOr<std::unique_ptr<DaemonSecurity>> Open(const SecurityOptions& options);
   // Only this process's user on this host.
   static std::unique_ptr<DaemonSecurity> ForOwner();
   ~DaemonSecurity();
 
   const Authenticator& authenticator() const;
-  // nullptr: no TLS.
+  // nullptr without TLS.
   const TlsFiles* tls() const { return tls_.get(); }
   std::shared_ptr<const TlsFiles> shared_tls() const { return tls_; }
   // The certificate for the page; empty without TLS.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which refused actions the audit tells of: whoever may not act can ask without an end, and must
+// Which refused actions the audit records: a caller without the right can ask without end, and must
 // not fill the log and the history. Thread-safe.
 #pragma once
 

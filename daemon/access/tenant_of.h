@@ -12,10 +12,10 @@ namespace rollcall {
 // `allowed`, in both: the tenants that the agent may write; kAll (security/identity.h) for all.
 bool MayWrite(const std::string& tenant, const std::vector<std::string>& allowed);
 
-// `claimed`: by the process or its agent; "": neither named a tenant. Without a claim the process
-// belongs to the only allowed tenant, or to the default tenant if that is allowed. nullopt: the
-// agent may not write this tenant, or it is no name of a tenant, or it is not clear which tenant is
-// meant.
+// `claimed`: by the process or its agent; empty means neither named a tenant. Without a claim the
+// process belongs to the only allowed tenant, or to the default tenant if that is allowed. nullopt
+// if the agent may not write this tenant, or it is not a name of a tenant, or it is not clear which
+// tenant is meant.
 std::optional<std::string> TenantOf(const std::string& claimed,
                                     const std::vector<std::string>& allowed);
 

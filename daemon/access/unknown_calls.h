@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the calls that no service of the daemon has: "unimplemented" to a caller whom the daemon
-// knows, so that a newer client can tell a call that is missing from one that is refused, and the
-// usual refusal to everybody else. gRPC itself would tell strangers which calls there are.
+// Answers the calls that no service of the daemon has: "unimplemented" to a known caller, so that a
+// newer client can distinguish a missing call from a refused one, and the usual refusal to all
+// others. gRPC itself would show strangers which calls there are.
 //
 // Thread-safe. Reads no request.
 #pragma once

@@ -43,7 +43,7 @@ constexpr size_t kMostUnread = 256;
 // A hello has a handful of short texts. Nothing else is read before it.
 constexpr size_t kMostHelloBytes = 4 << 10;
 // The whole state of an agent with eight ranks, each with 1,024 communicators of whole histories,
-// takes 430 MiB. What becomes larger is no message of an agent.
+// takes 430 MiB. What becomes larger is not a message of an agent.
 constexpr uint64_t kMostParsedBytes = uint64_t{768} << 20;
 // A tick that its jobs have applied within this time: they are not late.
 constexpr int64_t kPromptNs = 100'000'000;
@@ -186,7 +186,8 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   OpenStreams open_ ABSL_GUARDED_BY(mutex_);
   std::set<Stream*> all_ ABSL_GUARDED_BY(mutex_);  // that count as open
   std::atomic<uint64_t> last_stream_{0};
-  // By agent id, the newest stream last. An agent can reconnect before its old stream has ended.
+  // Keyed by agent id, with the newest stream last. An agent can reconnect before its old stream
+  // has ended.
   std::map<std::string, std::vector<Stream*>> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -252,9 +253,9 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     self_.reset();
   }
 
-  // False: the stream has ended, or must end, as its agent does not read. An agent that reads again
-  // reconnects and sends its whole state; if the daemon dropped messages, each of them would need a
-  // second attempt.
+  // False if the stream has ended, or must end, as its agent does not read. An agent that reads
+  // again reconnects and sends its whole state; if the daemon dropped messages, each of them would
+  // need a second attempt.
   bool Queue(const v1::DaemonMessage& message) {
     if (AddToOut(message)) return true;
     if (EndsUnread()) {
@@ -284,7 +285,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
 
   void Cancel() { context_->TryCancel(); }
 
-  // True: this call has ended the stream.
+  // True if this call has ended the stream.
   bool EndIfInvalid(int64_t now_s) {
     return !impl_->access()->IsStillValid(caller_, now_s) && End(NoLongerValid());
   }
@@ -310,7 +311,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
                          " are allowed: run fewer ranks on this host")};
   }
 
-  // False: the messages of this peer that wait take too much.
+  // False if the messages of this peer that wait take too much.
   bool CountUnparsed() {
     const size_t bytes = in_.Length() > limits::kManyUnparsedBytes ? in_.Length() : 0;
     if (bytes > 0 && !impl_->unparsed()->Add(Peer(), bytes)) return false;
@@ -369,7 +370,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   }
 
   // A process of a host for which the agent may not speak counts as one of the agent's own: else an
-  // agent could have another host blamed. Whoever names the agent's own host with or without
+  // agent could have another host blamed. A caller that names the agent's own host with or without
   // its domain does not try to.
   void KeepOwnHosts(v1::Tick* tick) const {
     if (impl_->access() == nullptr) return;
@@ -449,7 +450,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     return ended_;
   }
 
-  // False: it has ended before.
+  // False if it has ended before.
   bool End(const grpc::Status& status) {
     {
       const MutexLock lock(mutex_);

@@ -55,12 +55,12 @@ class AgentSink {
 class AgentService {
  public:
   // All must outlive this object. `counters`: counts what exceeds a limit; may be nullptr.
-  // `access`: admits agents; nullptr: all of them, for every host.
+  // `access`: admits agents; nullptr means all of them, for every host.
   explicit AgentService(AgentSink* sink, DaemonCounters* counters = nullptr,
                         const Access* access = nullptr, StreamLimits limits = {});
   ~AgentService();
 
-  // For registration with a server. This object must outlive the server.
+  // Register it with a server. This object must outlive the server.
   grpc::Service* service();
 
   // Queues a message for the agent with this id. Returns false if that agent is not connected.
@@ -69,8 +69,8 @@ class AgentService {
   // Ends the agent's streams. The agent then reconnects and sends its whole state again.
   void Restart(const std::string& id);
 
-  // Ends the streams whose certificate or token is no longer valid at this Unix time, and says in
-  // the log whose they are.
+  // Ends the streams whose certificate or token is no longer valid at this Unix time, and logs
+  // whose they are.
   void EndInvalid(int64_t now_s);
 
   int agents() const;

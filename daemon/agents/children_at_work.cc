@@ -115,7 +115,7 @@ bool StandsForProcess(const v1::ProcessStack& stack, const v1::ThreadStack& thre
          std::find(tids.begin(), tids.end(), thread.tid()) != tids.end();
 }
 
-// By the connection that receives most, of those that the thread waited for both times.
+// Counts the connection that receives most, of those that the thread waited for both times.
 double ReceivedASecond(const v1::OtherEnd& before, const v1::OtherEnd& after, double seconds) {
   std::map<uint64_t, double> earlier;
   for (const v1::SocketBytes& socket : before.sockets()) {

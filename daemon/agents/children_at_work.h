@@ -22,7 +22,7 @@ std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
                                             const v1::ProcessStack& after);
 
 // How many bytes a second the main thread or one that makes calls receives by the connections that
-// it waits for in both samples; 0: too few to say that they move, or not known.
+// it waits for in both samples; 0 means too few to show that they move, or unknown.
 double BytesReceivedASecond(const v1::ProcessStack& before, const v1::ProcessStack& after);
 
 // Keeps those for which the process may wait: all where a thread waits for a process that it has

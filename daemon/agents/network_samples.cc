@@ -14,14 +14,14 @@
 namespace rollcall {
 namespace {
 
-// 0: not known. A time that is no number, or that cannot be, is not known.
+// 0 if unknown. A time that is not a number, or that cannot be, is not known.
 int64_t SinceNs(double waited_seconds, int64_t now_ns) {
   const double most = static_cast<double>(limits::kOldestNs) / kSecond;
   if (!(waited_seconds > 0 && waited_seconds <= most)) return 0;
   return std::max<int64_t>(now_ns - NsOfSeconds(waited_seconds), 0);
 }
 
-// A wait that this daemon does not know must not look like a step for which nothing is posted.
+// A wait unknown to this daemon must not look like a step for which nothing is posted.
 bool IsPossible(const v1::NetworkSample::State& state) {
   return state.channel() >= 0 && state.peer() >= 0 && state.ended() <= state.begun() &&
          state.wait() < kNetworkWaits;

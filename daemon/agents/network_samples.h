@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what a process says about its transfers over the network. An agent may be wrong, or
+// Reads what a process reports about its transfers over the network. An agent may be wrong, or
 // hostile: numbers that cannot be are dropped, and what the daemon did not ask for. Pure.
 #pragma once
 

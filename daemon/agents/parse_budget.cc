@@ -32,7 +32,7 @@ void ParseBudget::GiveBack(size_t bytes) {
   is_parsing = false;
 }
 
-// Empty: none waits, or there is no room.
+// Empty if no tick waits, or there is no room.
 std::function<void()> ParseBudget::Next() {
   const MutexLock lock(mutex_);
   std::deque<Waiting>* const first = prompt_.empty() ? &waiting_ : &prompt_;

@@ -148,7 +148,7 @@ bool ParsedSize::CountField(Input* input, const Type& type, uint32_t tag, int de
     default:
       return false;  // groups: no message of ours has one
   }
-  // The parser keeps a number of another form as a field that it does not know.
+  // The parser keeps a number of another form as an unknown field.
   if (field.kind != Field::kNumber || wire_type != FormOf(field.is_fixed, field.width)) {
     *bytes += kUnknownField;
   } else if (field.is_repeated) {
@@ -161,7 +161,7 @@ bool ParsedSize::CountDelimited(Input* input, const Field& field, int depth,
                                 uint64_t* bytes) const {
   uint32_t length = 0;
   if (!input->ReadVarint32(&length) || length > INT32_MAX) return false;
-  // The parser keeps a number that comes as bytes as a field that it does not know.
+  // The parser keeps a number that comes as bytes as an unknown field.
   const bool is_packed = field.kind == Field::kNumber && field.is_repeated;
   switch (field.kind == Field::kNumber && !is_packed ? Field::kUnknown : field.kind) {
     case Field::kMessage: {

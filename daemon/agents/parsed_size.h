@@ -19,8 +19,8 @@ class ParsedSize {
   // For messages of this type, parsed into an arena.
   explicit ParsedSize(const google::protobuf::Descriptor* type);
 
-  // Bytes, at least as many as the parsed message takes. nullopt: this is no such message, or its
-  // messages are nested too deeply. Reads the input to its end, and allocates nothing.
+  // Bytes, at least as many as the parsed message takes. nullopt if this is not such a message, or
+  // its messages are nested too deeply. Reads the input to its end, and allocates nothing.
   std::optional<uint64_t> Of(google::protobuf::io::ZeroCopyInputStream* input) const;
 
  private:

@@ -22,7 +22,7 @@ struct RequestedProcess {
   std::string host;
   int32_t pid = 0;
   uint64_t start_time = 0;
-  std::string agent;   // id of the agent that must reply; "": no agent reports the process
+  std::string agent;   // id of the agent that must reply; empty if no agent reports the process
   int32_t index = -1;  // in the job's state
   int32_t rank = -1;
   bool is_culprit = false;
@@ -30,7 +30,7 @@ struct RequestedProcess {
 
 struct StackRequest {
   JobKey job;
-  std::string incident;              // "": a request of the start watch, or of a person
+  std::string incident;              // empty means a request of the start watch, or of a person
   bool is_rest = false;              // for processes that an incident merges and does not list
   bool children = false;             // with the threads of what the processes have started
   std::vector<uint64_t> network_of;  // with the transfers of these communicators over the network

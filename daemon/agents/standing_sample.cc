@@ -31,7 +31,7 @@ constexpr double kFewBytes = 32, kFewBytesASecond = 1;
 constexpr double kLeastPollsASecond = 3.5;
 
 // A sample wakes the threads that it stops. The agent leaves that out, but may miss one on a host
-// without a free CPU, and knows nothing of somebody else's samples.
+// without a free CPU, and does not see the samples of others.
 constexpr double kFewWakes = 1;
 
 constexpr size_t kMostChildren = 64;  // few of them with threads
@@ -116,7 +116,7 @@ bool MaySpin(const Standing& standing) {
          kind == StandKind::kTorchOnDevice;
 }
 
-// Of one that waits in no library that spins.
+// Applies to a thread that waits in no library that spins.
 double MostCpusAsleep(const Standing& standing) {
   return HasTrait(standing.place.in.kind, stands::kPolls) ? kMostCpusOfAPoll : kMostCpus;
 }
@@ -174,7 +174,7 @@ bool Rests(const v1::ProcessStack& stack, const Standing& standing) {
   return false;
 }
 
-// Nobody compares the program's functions of these.
+// No rule compares the program's functions of these.
 StackPlace ShortPlace(StackPlace place) {
   place.functions = CutText(place.functions, kLongestFunctions);
   place.at = CutText(place.at, limits::kSite);

@@ -13,9 +13,9 @@ namespace v1 {
 class ProcessStack;
 }
 
-// `before`: by the samples so far; nullptr: this is the first. `now_ns`: when this one arrived. A
+// `before`: by the samples so far; nullptr if this is the first. `now_ns`: when this one arrived. A
 // sample in which the process has moved begins a new row: a thread of the program is at another
-// place, or more than a trace of CPU time or bytes was used. nullptr: the sample has no frames.
+// place, or more than a trace of CPU time or bytes was used. nullptr if the sample has no frames.
 // `may_spin`: a main thread that waits in MPI, NCCL or for its GPU may use the CPU.
 std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& before,
                                          const v1::ProcessStack& stack, int64_t now_ns,

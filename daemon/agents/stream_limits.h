@@ -16,9 +16,9 @@ struct StreamLimits {
   size_t unparsed_bytes = limits::kUnparsedBytes;
 };
 
-// The address of a peer as gRPC writes it ("ipv4:10.0.0.7:53214"), without the port. "": a peer of
-// this machine (loopback, a unix socket, this process): only the limit of all streams applies to
-// it.
+// The address of a peer as gRPC writes it ("ipv4:10.0.0.7:53214"), without the port. Empty means a
+// peer of this machine (loopback, a unix socket, this process): only the limit of all streams
+// applies to it.
 std::string PeerHost(const std::string& grpc_peer);
 
 enum class StreamRefusal { kNone, kTooMany, kTooManyOfPeer };

@@ -94,7 +94,7 @@ Json PagerDutyLinks(const AlertValues& values, AlertEvent event) {
   return links;
 }
 
-// PagerDuty's Events API v2. A trigger with a known key is no second call.
+// PagerDuty's Events API v2. A trigger with a known key is not a second call.
 std::string ForPagerDuty(const std::string& key, const AlertValues& values,
                          const AlertMessage& message) {
   const std::string action = PagerDutyAction(message);

@@ -15,7 +15,7 @@ const char* TypeOf(const AlertMessage& message) {
   if (message.event == AlertEvent::kConfirmed) return "rollcall.incident.confirmed";
   if (message.event == AlertEvent::kUpdated) return "rollcall.incident.updated";
   if (message.event == AlertEvent::kReminder) return "rollcall.incident.reminder";
-  // What people do: the incident says what.
+  // What people do: the incident contains it.
   if (message.event == AlertEvent::kAnnotated || message.event == AlertEvent::kAcknowledged) {
     return "rollcall.incident.annotated";
   }
@@ -24,7 +24,7 @@ const char* TypeOf(const AlertMessage& message) {
                                                 : "rollcall.incident.ended";
 }
 
-// nullptr: not known, as of an update.
+// nullptr if unknown, as of an update.
 const google::protobuf::Timestamp* TimeOf(const AlertMessage& message) {
   const v1::Incident& incident = message.incident;
   if (message.event == AlertEvent::kResolved) return &incident.closed_at();
@@ -32,7 +32,7 @@ const google::protobuf::Timestamp* TimeOf(const AlertMessage& message) {
   return is_first ? &incident.confirmed_at() : nullptr;
 }
 
-// The same for all incidents of one daemon.
+// Returns one source for all incidents of one daemon.
 std::string SourceOf(const AlertValues& values) {
   const std::string link = ValueOf(values, "link");
   const size_t fragment = link.find('#');

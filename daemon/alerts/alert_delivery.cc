@@ -118,7 +118,7 @@ absl::Status SendRequest(const AlertRequest& request, const std::string& key,
   }
   httplib::Client client(origin);
   if (!request.ca_file.empty()) client.set_ca_cert_path(request.ca_file.c_str());
-  client.set_decompress(false);  // nobody reads the answer, and a kilobyte may stand for a gigabyte
+  client.set_decompress(false);  // the answer is not read, and a kilobyte may stand for a gigabyte
   client.set_connection_timeout(within);
   client.set_read_timeout(within);
   client.set_write_timeout(within);

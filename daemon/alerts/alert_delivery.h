@@ -42,10 +42,10 @@ struct AlertRequest {
   const char* method = "POST";  // or "PUT"
   std::string url;
   std::string body;             // JSON
-  std::string authorization{};  // header Authorization; "": none
+  std::string authorization{};  // header Authorization, or empty
   bool may_be_refused = false;  // the receiver may not have it, and needs only the others
-  std::string ca_file{};  // PEM of who signed the receiver's certificate; "": those of the system
-  int done_before = 0;    // the status with which the receiver says that it has it already; 0: none
+  std::string ca_file{};  // PEM of who signed the receiver's certificate; empty for the system's
+  int done_before = 0;    // the status with which the receiver reports that it has it already, or 0
   const char* content_type = "application/json";
 };
 

@@ -18,12 +18,12 @@ constexpr size_t kLongestSubject = 200;
 constexpr size_t kBytesOfWord = 45;  // an encoded word has at most 75 characters
 constexpr size_t kLineOfBody = 76;
 
-// Texts come from jobs, and may be no UTF-8.
+// Texts come from jobs, and may be invalid UTF-8.
 std::string AsUtf8(const std::string& text) {
   return nlohmann::json::parse(DumpJson(text)).get<std::string>();
 }
 
-// The text of a header that is no address. An encoded word ends no line, whatever a job wrote.
+// The text of a header that is not an address. An encoded word ends no line, whatever a job wrote.
 std::string EncodeHeader(const std::string& text) {
   const bool is_plain =
       text.find("=?") == std::string::npos &&
@@ -48,7 +48,7 @@ std::string MessageId(const AlertMessage& message, int32_t sequence) {
   return absl::StrCat("<", digest.substr(0, 32), ".", sequence, "@rollcall.invalid>");
 }
 
-// The same for all mails of an incident: some programs look at it to find the thread.
+// Returns one subject for all mails of an incident: some programs look at it to find the thread.
 std::string Subject(const AlertValues& values, const AlertMessage& message) {
   const std::string attempt = ValueOf(values, "attempt");
   return OneLine(absl::StrCat("[rollcall] ", ValueOf(values, "job"),

@@ -28,7 +28,7 @@ std::string Clock(const google::protobuf::Timestamp& time, int64_t ago_ns) {
   return absl::StrCat(ago_ns < kSameDayNs ? "" : words.substr(0, 11), words.substr(11, 5), " UTC");
 }
 
-// A job that failed stands still for nobody.
+// A job that failed no longer stands still.
 bool HasFailed(const v1::Verdict& verdict) {
   const bool has_ended = verdict.cause() == "rank_died" || verdict.cause() == "rank_exited";
   return has_ended && verdict.waiting_total() == 0 && verdict.waiting_ranks().empty();

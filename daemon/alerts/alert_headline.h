@@ -13,7 +13,7 @@ namespace rollcall {
 // Job, how many ranks stand, since when, then the summary. Of an end, whether the job goes on.
 std::string HeadlineInWords(const AlertMessage& message);
 
-// What a reader must know about later alerts of the job; "": nothing.
+// What a reader must know about later alerts of the job, or empty.
 std::string NoteInWords(const AlertMessage& message);
 
 // The ranks that stand: all of the job, or those that the verdict names where their number is not

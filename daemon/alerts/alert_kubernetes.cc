@@ -31,7 +31,7 @@ constexpr int kConflict = 409;        // there is an Event of this name: an earl
 
 struct Pod {
   std::string space, name;
-  std::string uid;  // "": not known
+  std::string uid;  // empty if unknown
 };
 
 // Whether the text can be a part of the path of a request. A process names its pod itself.
@@ -57,7 +57,7 @@ bool IsOfTenant(const std::string& space, const v1::Incident& incident) {
   return false;
 }
 
-// Of the root cause's culprits, each once.
+// Returns the pods of the root cause's culprits, each once.
 std::vector<Pod> PodsOf(const v1::Incident& incident) {
   std::vector<Pod> pods;
   if (incident.verdicts().empty()) return pods;
@@ -103,7 +103,7 @@ Json MakeEvent(const Pod& pod, const AlertValues& values, const AlertMessage& me
   const std::string now = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
   std::string beginning = pod.name.substr(0, kNameInEvent);
   while (!absl::ascii_isalnum(beginning.back())) beginning.pop_back();
-  // The same for each try to deliver this alert.
+  // The digits are the same for each try to deliver this alert.
   const std::string digits =
       Sha256Hex(absl::StrCat(AlertKey(message), " ", pod.name)).substr(0, 16);
   return {{"apiVersion", "v1"},

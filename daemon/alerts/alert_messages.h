@@ -15,14 +15,14 @@ namespace rollcall {
 std::string TeamsMessage(const AlertValues& values, AlertEvent event);
 
 // The requests to Opsgenie, in this order. `url`: of the service, without a path. kInvalidArgument:
-// the key is none.
+// the key is malformed.
 absl::StatusOr<std::vector<AlertRequest>> OpsgenieRequests(const std::string& url,
                                                            const std::string& key,
                                                            const AlertValues& values,
                                                            AlertEvent event);
 
 // An Event for the pod of each culprit; none if no culprit has a pod. `url`: of the API server.
-// kInvalidArgument: the token is none.
+// kInvalidArgument: the token is malformed.
 absl::StatusOr<std::vector<AlertRequest>> KubernetesRequests(const std::string& url,
                                                              const std::string& token,
                                                              const AlertValues& values,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an alert says of an incident: when it changes, an update follows. Pure.
+// What an alert contains of an incident: when it changes, an update follows. Pure.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ using Key = std::string (*)(const v1::Incident&);
 
 std::string TenantOf(const v1::Incident& incident) { return incident.tenant(); }
 
-// The owner of the culprit, as the kernel knows it; "": it is not known.
+// The owner of the culprit, as the kernel reports it; empty if unknown.
 std::string UserOf(const v1::Incident& incident) {
   if (incident.verdicts().empty() || incident.verdicts(0).culprits().empty()) return "";
   const v1::Culprit& culprit = incident.verdicts(0).culprits(0);

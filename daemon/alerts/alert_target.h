@@ -28,9 +28,9 @@ struct AlertTarget {
   // A URL, a key, addresses of mail, or a command line. "@FILE" names a file that contains it. The
   // sender reads the file for each alert, so the secret is in no process list and may change.
   std::string where;
-  std::string name{};         // in a file of routes; "": named by --alert
-  std::string url{};          // of the service that `where` is a key for; "": the usual one
-  std::string signing_key{};  // path of a file with the key that signs requests; "": none
+  std::string name{};         // in a file of routes; empty if named by --alert
+  std::string url{};          // of the service that `where` is a key for; empty means the usual one
+  std::string signing_key{};  // path of a file with the key that signs requests, or empty
   bool is_routed = false;     // gets only what a route sends to it
 };
 
@@ -47,7 +47,7 @@ const AlertKindFacts& FactsOf(AlertKind kind);
 // Whether receivers of this kind learn of each note and acknowledgement: programs do, people would
 // be disturbed by what one of them did.
 bool TakesAnnotations(AlertKind kind);
-// nullptr: no kind has this name.
+// nullptr if no kind has this name.
 const AlertKindFacts* FindAlertKind(const std::string& name);
 // "json (a URL), slack (a URL of a hook), ...".
 std::string AlertKindsInWords();
@@ -58,7 +58,7 @@ absl::StatusOr<AlertTarget> ParseAlertTarget(const std::string& text);
 
 // Identifies a receiver across restarts without its secret.
 std::string ReceiverId(const AlertTarget& target);
-// For the log: "slack", or "slack, on-call" with the name of a file of routes.
+// Names the receiver in the log: "slack", or "slack, on-call" with the name of a file of routes.
 std::string ReceiverInWords(const AlertTarget& target);
 
 }  // namespace rollcall

@@ -27,7 +27,7 @@ constexpr uint32_t kNoUser = UINT32_MAX;  // the kernel's number for one that ha
 constexpr const char* kNumbers[] = {"attempt", "sequence",     "idle",
                                     "repeat",  "hung_seconds", "lost_rank_hours"};
 
-// "": the page is not known.
+// Empty if the page is not known.
 std::string PageLink(const AlertOptions& options, const std::string& view,
                      const std::string& name) {
   if (options.page.empty()) return "";
@@ -35,7 +35,7 @@ std::string PageLink(const AlertOptions& options, const std::string& view,
   return absl::StrCat(options.page, slash ? "" : "/", "#/", view, "/", EscapeUrl(name));
 }
 
-// Of a row of hangs, the newest one.
+// Links to the newest one of a row of hangs.
 std::string Link(const AlertOptions& options, const v1::Incident& incident) {
   const std::string& newest = incident.repeat().newest();
   return PageLink(options, "incident", newest.empty() ? incident.id() : newest);
@@ -73,7 +73,7 @@ const char* Status(AlertEvent event) {
   return "";
 }
 
-// "alice", or "uid 1001": the owners of the culprits' processes. "": not known.
+// "alice", or "uid 1001": the owners of the culprits' processes. Empty if unknown.
 std::string OwnersOf(const AlertOptions& options, const v1::Verdict& verdict) {
   std::set<uint32_t> users;
   for (const v1::Culprit& culprit : verdict.culprits()) {
@@ -204,7 +204,7 @@ AlertValues LinksInWords(const AlertValues& values, AlertEvent event) {
   for (const auto& [title, name] : kLinks) {
     const std::string value = ValueOf(values, name);
     const bool is_action = std::string(name) == "acknowledge" || std::string(name) == "silence";
-    // Nobody acknowledges what is over, or what somebody takes care of.
+    // An incident that is over or acknowledged cannot be acknowledged.
     const bool is_past = event == AlertEvent::kResolved || event == AlertEvent::kAcknowledged ||
                          !ValueOf(values, "acknowledged_by").empty();
     if (!value.empty() && !(is_action && is_past)) links.emplace_back(title, value);

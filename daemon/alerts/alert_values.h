@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an alert says, by the names that a template may use. Every kind of message is made of it.
-// Pure.
+// The values of an alert, by the names that a template may use. Every kind of message is made of
+// it. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,8 +19,8 @@ AlertValues ValuesOf(const AlertOptions& options, const AlertMessage& message);
 // "" for a name that there is not.
 std::string ValueOf(const AlertValues& values, const std::string& name);
 
-// What a reader needs first: "Job" and its value, "Attempt" and its value, and so on, without those
-// that say nothing. No value is longer than `most` bytes or has line ends.
+// What a reader needs first: "Job" and its value, "Attempt" and its value, and so on, without empty
+// ones. No value is longer than `most` bytes or has line ends.
 AlertValues FactsInWords(const AlertValues& values, size_t most);
 
 // The links that a reader may follow from this message: "Incident" and the URL, "Runbook" and so

@@ -110,7 +110,7 @@ struct AlertSender::Receiver {
     bool IsSame(const std::string& incident, int32_t sequence) const {
       return message.incident.id() == incident && message.sequence == sequence;
     }
-    int64_t first_try_ns = 0;  // 0: not tried yet
+    int64_t first_try_ns = 0;  // 0 if not tried yet
     int64_t next_try_ns = 0;
     int failures = 0;
     bool said = false;  // that delivery failed
@@ -364,7 +364,7 @@ void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
   if (!to.empty()) {
     Announce(head, event, std::move(to), &announced);
   } else if (event == AlertEvent::kResolved) {
-    announced_.erase(incident.id());  // no receiver knows of it
+    announced_.erase(incident.id());  // no receiver has had it
   }
 }
 
@@ -405,7 +405,7 @@ void AlertSender::Address(std::set<std::string> to, Announced* announced) {
   announced->addressed = std::move(to);
 }
 
-// The oldest of those whose end nobody wants: the receivers still want the end of the others.
+// The oldest of those whose end no receiver wants: the receivers still want the end of the others.
 void AlertSender::ForgetOne() {
   const auto is_wanted = [](const Announced& announced) {
     return !announced.is_over && !announced.told.empty();
@@ -438,7 +438,7 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<
     event = AlertEvent::kConfirmed;
     announced->first_cause = RootCause(head);
   }
-  // Whoever gets the first alert need not wait.
+  // The receiver of the first alert need not wait.
   const bool may_wait = event == AlertEvent::kUpdated &&
                         std::all_of(to.begin(), to.end(), [announced](const std::string& receiver) {
                           return announced->told.count(receiver) > 0;
@@ -522,7 +522,7 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   Announced& announced = announced_[row.incident];
   announced.job = ReadJobKey(row.body);
   const std::optional<AlertEvent> known = FindEvent(row.kind);
-  // What this release cannot say is for the release that can. Its number is taken all the same.
+  // What this release cannot word is for the release that can. Its number is taken all the same.
   const AlertEvent event = known.value_or(AlertEvent::kAnnotated);
   if (announced.newest.sequence == 0) {
     announced.first_cause = RootCause(row.body);
@@ -534,7 +534,7 @@ void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
   }
   std::set<std::string> to = Addressees(row.body, event, announced);
   to.insert(row.receivers.begin(), row.receivers.end());
-  // As in Announce(): what a note shows is no news for people. They know the alert before it.
+  // As in Announce(): what a note shows is not news for people. They had the alert before it.
   if (event != AlertEvent::kAnnotated || announced.newest.sequence == 0) {
     announced.said = WhatIsSaid(row.body);
   }
@@ -569,7 +569,7 @@ void AlertSender::SaveAgain() {
   const MutexLock lock(mutex_);
   for (const auto& [incident, announced] : announced_) {
     AlertRow row = announced.newest;
-    if (row.sequence == 0) continue;  // no receiver knows of it
+    if (row.sequence == 0) continue;  // no receiver has had it
     if (announced.is_over) {
       const std::shared_ptr<const v1::Incident> body = announced.last_body.lock();
       if (body == nullptr) continue;  // all receivers have it

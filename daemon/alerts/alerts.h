@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends confirmed incidents, changes of what was said of them, what people do, and their end, to
-// webhooks, mailboxes and commands.
+// Sends confirmed incidents, changes of their verdicts, what people do, and their end, to webhooks,
+// mailboxes and commands.
 //
 // Sends each incident once and its end once, also across restarts of the daemon: an alert is in the
 // outbox before it is sent, and marked there afterwards. If the outbox does not respond, the alert
@@ -36,12 +36,12 @@ struct AlertOptions {
   std::vector<AlertRoute> routes;  // AlertRoute::to are indexes of `targets`
   std::string template_text;       // body for kJson; "" for the default body
   std::string page;                // URL of the page, for links; "" if unknown
-  // Address of the runbooks: "{cause}" stands for the cause; "": those of the page.
+  // Address of the runbooks: "{cause}" stands for the cause; empty means those of the page.
   std::string runbook;
   // Returns the name of a user by his number, or "". Empty function: no name is known.
   std::function<std::string(uint32_t)> user_name;
   std::string sendmail = "/usr/sbin/sendmail";  // program that sends a mail: `sendmail -t -i`
-  std::string mail_from;                        // "": the program knows
+  std::string mail_from;                        // empty means the program's own
   Backoff retry{1'000'000'000, 300'000'000'000};
   int64_t give_up_after_ns = 3'600'000'000'000;
   int64_t save_within_ns = 2'000'000'000;     // the longest time that an alert waits for the outbox
@@ -50,9 +50,9 @@ struct AlertOptions {
   size_t most_announced = 10'000;
   std::chrono::seconds finish_within{11};
   // Asked before each try to deliver an alert; false: another daemon may have its job, so the alert
-  // waits. Empty: always.
+  // waits. Empty means always.
   std::function<bool(const v1::Incident&)> may_send;
-  uint64_t open_files = 0;  // soft limit for commands; 0: the limit of this process
+  uint64_t open_files = 0;  // soft limit for commands; 0 means the limit of this process
 };
 
 enum class AlertEvent {
@@ -70,7 +70,7 @@ struct AlertMessage {
   int32_t sequence = 1;     // number among the incident's alerts
   std::string first_cause;  // of the incident's first alert; receivers may identify it by its cause
   int32_t first_sequence = 1;  // of the first alert that this receiver got of the incident
-  int64_t made_ns = 0;         // when it was made, by the wall clock; 0: not known
+  int64_t made_ns = 0;         // when it was made, by the wall clock; 0 if unknown
 };
 
 // "<incident>/<sequence>": equal for all attempts to deliver one alert, and for no other alert.
@@ -88,8 +88,8 @@ absl::StatusOr<std::vector<AlertRequest>> AlertRequests(const AlertTarget& targe
 
 class AlertSender {
  public:
-  // `outbox` may be nullptr. `counters` counts the ends that nobody will announce, and must outlive
-  // this object; nullptr: nobody counts.
+  // `outbox` may be nullptr. `counters` counts the ends that no alert will announce, and must
+  // outlive this object; nullptr if nothing is counted.
   explicit AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox = nullptr,
                        DaemonCounters* counters = nullptr);
   // Finish() within AlertOptions::finish_within.
@@ -144,7 +144,8 @@ class AlertSender {
     JobId job;
     std::string first_cause;
     std::string said;  // WhatIsSaid() of the newest alert: what makes an update one
-    AlertRow newest;   // without its body once the incident is over; of sequence 0: none yet
+    AlertRow newest;   // without its body once the incident is over; of sequence 0 if there is none
+                       // yet
     std::map<std::string, int32_t> told;  // receivers -> the first alert that they get
     std::set<std::string> addressed;      // receivers of the newest alert
     // The body of the last alert. It goes when the last receiver has the alert.

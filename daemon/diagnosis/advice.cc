@@ -70,7 +70,8 @@ void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table, c
 }
 
 // An absent rank that is past the others' line and waits for no rank may come to its own call
-// later: where one rank goes first and the others wait for it, say. What it does there says more.
+// later: where one rank goes first and the others wait for it, say. What it does there is more
+// telling.
 bool MayYetCome(const Verdict& verdict) {
   return Is(verdict, Cause::kMissingRank) && !WaitsForRanks(verdict) && SkippedByStacks(verdict);
 }
@@ -101,7 +102,7 @@ void AddByComparison(const Verdict& verdict, std::vector<Advice>* advice) {
   }
 }
 
-// The lines of ranks say which call one has left out only where all make the same calls.
+// The lines of ranks show which call one has left out only where all make the same calls.
 bool MayCompare(const Verdict& verdict) {
   switch (verdict.standstill.in) {
     case StandKind::kJax:
@@ -155,8 +156,8 @@ std::vector<Advice> AdviceFor(const Verdict& verdict) {
   std::vector<Advice> advice;
   if (verdict.is_consequence) return advice;
   AddFitting(verdict, FactAdvice(), "", &advice);
-  // What the ranks called says nothing where their threads took turns by chance, or where they wait
-  // for a request.
+  // What the ranks called shows nothing where their threads took turns by chance, or where they
+  // wait for a request.
   if (!verdict.unordered_threads && !verdict.is_idle) {
     const size_t facts = advice.size();
     const bool may_yet_come = MayYetCome(verdict);

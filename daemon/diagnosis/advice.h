@@ -18,16 +18,16 @@ struct AdviceEntry {
 };
 
 // The advice for a verdict, best match first: up to three known mistakes, then the general advice
-// for the cause. Known mistakes are guesses, and their text says so, except for those that rest on
-// facts. Empty for consequences: their root has the advice.
+// for the cause. Known mistakes are guesses, and their text admits it, except for those that rest
+// on facts. Empty for consequences: their root has the advice.
 std::vector<Advice> AdviceFor(const Verdict& verdict);
 
 // The tables, for the documentation and its test, each with the most specific entry first.
 const std::vector<AdviceEntry>& FactAdvice();   // by what is known of the culprits' processes
 const std::vector<AdviceEntry>& StackAdvice();  // by what the culprits' stacks show
-// By what the ranks of a job wait in that stands still outside of recorded calls.
+// Advice by what the ranks of a job wait in that stands still outside of recorded calls.
 const std::vector<AdviceEntry>& StandstillAdvice();
-// By the shape of the calls. Entries with the id of one of StackAdvice() stand in for it.
+// Advice by the shape of the calls. Entries with the id of one of StackAdvice() stand in for it.
 const std::vector<AdviceEntry>& CallAdvice();
 const std::vector<AdviceEntry>& GeneralAdvice();  // one entry for each cause
 

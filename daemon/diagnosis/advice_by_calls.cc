@@ -27,7 +27,7 @@ bool CrossesCommunicators(const Verdict& v) {
   return communicators.size() > 1;
 }
 
-// Also the communicator of two ranks that torch makes for their first message.
+// True also for the communicator of two ranks that torch makes for their first message.
 bool IsMessage(const WaitEdge& edge) {
   return OpKind(edge.call.op) == CallKind::kP2p ||
          (OpKind(edge.call.op) == CallKind::kCreate && edge.communicator_size == 2);

@@ -49,7 +49,7 @@ bool IsFileLock(StandKind kind) {
   return kind == StandKind::kFileLock || kind == StandKind::kDatabase;
 }
 
-// Of a ring of locks, the order says more.
+// Of a ring of locks, the order is more telling.
 bool WaitsForFileLock(const Verdict& v) {
   if (v.standstill.shape == StandShape::kRing) return false;
   return IsFileLock(v.standstill.in) || IsFileLock(v.standstill.others_in) ||

@@ -77,8 +77,8 @@ bool IsInAHandler(const Verdict& v, const ProgramFrame& frame) {
   });
 }
 
-// It is in a loop that the others have left, and its call is none of a step of training: what it
-// does there says more than the loop, which may be one over metrics.
+// It is in a loop that the others have left, and its call does not belong to a step of training:
+// what it does there is more telling than the loop, which may be one over metrics.
 bool ActsInItsOwnLoop(const Verdict& v) {
   return v.departure.kind == Kind::kStays && !v.odd_call_is_usual &&
          (SyncsMetric(v) || ClipsGradients(v) || GathersState(v) || Validates(v));
@@ -102,7 +102,7 @@ bool ClipsGradients(const Verdict& v) {
          CulpritIsIn(v, {"clip_grad", "get_total_norm", "_get_grad_norm", "get_grad_norm"});
 }
 
-// Activation checkpointing has its functions in a file of that name, so "checkpoint" is no
+// Activation checkpointing has its functions in a file of that name, so "checkpoint" is not
 // evidence.
 bool GathersState(const Verdict& v) {
   const AdviceWords words = {"state_dict", "save_checkpoint", "save_pretrained"};

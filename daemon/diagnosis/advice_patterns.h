@@ -33,7 +33,7 @@ bool PlacesAreKnown(const Verdict& v);
 // A function of a culprit's own thread has one of these words in its name. Without lines: a
 // function of any of its threads.
 bool CulpritIsIn(const Verdict& v, AdviceWords words);
-// The same for the waiting rank whose stack is known.
+// Checks the same for the waiting rank whose stack is known.
 bool WaiterIsIn(const Verdict& v, AdviceWords words);
 bool AbsentIsIn(const Verdict& v, AdviceWords words);
 // The same for the functions of a wait (wait_frames.def).

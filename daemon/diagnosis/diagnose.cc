@@ -106,7 +106,7 @@ std::vector<Verdict> JudgeWaits(const JobState& job, const StuckCalls& calls, in
   std::vector<Verdict> verdicts = JudgeCalls(job, closed.calls, now_ns, limits, consequences);
   for (Verdict& verdict : verdicts) CountFromNewestCall(job, live, &verdict);
   if (!verdicts.empty() || side.unsure.empty()) return verdicts;
-  // A listener for any rank is none of these, while one of the others works.
+  // A listener for any rank does not count, while one of the others works.
   StuckCalls all = side.calls;
   all.insert(all.end(), side.unsure.begin(), side.unsure.end());
   const ClosedCalls with_unsure = WithoutOpenChoices(all, live, now_ns, limits);

@@ -15,9 +15,9 @@
 
 namespace rollcall {
 
-// The verdicts on a job, with summary and advice. Empty: nothing is wrong, or no rank has
-// waited for long enough. Otherwise the first verdict is the root cause. A verdict that
-// another one explains (is_consequence) follows later; warnings come last.
+// The verdicts on a job, with summary and advice. Empty if nothing is wrong, or no rank has waited
+// for long enough. Otherwise the first verdict is the root cause. A verdict that another one
+// explains (is_consequence) follows later; warnings come last.
 std::vector<Verdict> Diagnose(const JobState& job, int64_t now_ns, const Limits& limits);
 
 // Repeats Diagnose() for one job at low cost: examines only communicators that have changed since
@@ -30,7 +30,7 @@ class Diagnoser {
 
   // The time from which on Run() may give another result than the previous Run(), as long as
   // neither the job nor the limits change. kNever: a healthy job in which no rank waits. Not later
-  // than the time of the previous Run() if that run returned verdicts: their waits get longer. 0:
+  // than the time of the previous Run() if that run returned verdicts: their waits get longer. 0 if
   // there was no run.
   int64_t NextDueNs() const { return next_due_ns_; }
   static constexpr int64_t kNever = INT64_MAX;
@@ -38,7 +38,7 @@ class Diagnoser {
  private:
   // The result for one communicator with sends and receives.
   struct Messages {
-    // As of `version`: when the first wait in a send or receive began; 0: nobody waits in one.
+    // As of `version`: when the first wait in a send or receive began; 0 if no rank waits in one.
     uint64_t version = 0;
     int64_t waits_since_ns = 0;
     int64_t no_wait_before_ns = 0;  // no such wait began before this
@@ -51,10 +51,10 @@ class Diagnoser {
     uint64_t version = 0;
     // No wait on the communicator began before this.
     int64_t no_wait_before_ns = 0;
-    uint64_t waits_version = 0;  // `waits_since_ns` is of this version; 0: not known
-    int64_t waits_since_ns = 0;  // when the first wait began; 0: no rank waits
+    uint64_t waits_version = 0;  // `waits_since_ns` is of this version; 0 if unknown
+    int64_t waits_since_ns = 0;  // when the first wait began; 0 if no rank waits
     std::vector<Verdict> mismatches;
-    std::unique_ptr<Messages> messages;  // nullptr: it has none, as most have
+    std::unique_ptr<Messages> messages;  // nullptr if it has none, as most have
     bool has_calls = false;              // `calls` is up to date
     bool is_forming = false;             // a rank waits in the creation
     std::vector<StuckCall> calls;

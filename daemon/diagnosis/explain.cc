@@ -340,7 +340,7 @@ void WeighDeaths(Nodes* nodes) {
   }
 }
 
-// Distance of each verdict from the root that explains it; -1: no root explains it.
+// Distance of each verdict from the root that explains it; -1 if no root explains it.
 std::vector<int> Depths(const Nodes& nodes) {
   std::vector<std::vector<size_t>> effects(nodes.size());
   std::vector<int> depths(nodes.size(), -1);

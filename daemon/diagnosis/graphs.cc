@@ -45,7 +45,7 @@ CallOrigins FindCallOrigins(const JobState& job, const Communicator& comm, uint6
   return origins;
 }
 
-// The call that the rank captured where the others made the call at `position`; nullptr: none.
+// The call that the rank captured where the others made the call at `position`, or nullptr.
 const CallRecord* CapturedInstead(const Member& member, uint64_t position) {
   if (member.records.empty()) return nullptr;
   const CallRecord& newest = member.records.back();

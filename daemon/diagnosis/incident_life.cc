@@ -124,7 +124,7 @@ bool SameCulprits(const Verdict& a, const Verdict& b) {
                     });
 }
 
-// A late agent is no reason for an event: the delay is often over before a person reads it.
+// A late agent is not a reason for an event: the delay is often over before a person reads it.
 bool RestsOnOldReports(const std::vector<Verdict>& verdicts) {
   return std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.stale; });
 }
@@ -260,7 +260,7 @@ bool IncidentLife::Holds(const JobState& state, const std::vector<Verdict>& verd
   });
 }
 
-// A rank that has ended may be the beginning of the end of the job, after which nobody comes.
+// A rank that has ended may be the beginning of the end of the job, after which no rank comes.
 bool IncidentLife::AwaitsOtherRanks(const JobState& state, const Verdict& verdict,
                                     int64_t now_ns) const {
   return verdict.may_turn && now_ns - live_->opened_ns < kOthersComeWithinNs &&

@@ -26,12 +26,12 @@ enum class IncidentState : uint8_t { kSuspected, kConfirmed, kResolved, kEnded }
 const char* IncidentStateName(IncidentState state);
 
 struct Incident {
-  std::string id;  // as daemon/model/incident_id.h says, n from 1
+  std::string id;  // as in daemon/model/incident_id.h, n from 1
   JobKey job;
   IncidentState state = IncidentState::kSuspected;
   int64_t opened_ns = 0;
-  int64_t confirmed_ns = 0;  // 0: never; a closed incident keeps it
-  int64_t closed_ns = 0;     // 0: live
+  int64_t confirmed_ns = 0;  // 0 if never; a closed incident keeps it
+  int64_t closed_ns = 0;     // 0 if live
   // The first is the root cause. Process indices are those of the job's state.
   std::vector<Verdict> verdicts;
   std::vector<VersionInUse> versions;  // at its confirmation; before that, at its opening
@@ -82,7 +82,8 @@ class IncidentLife {
   // Continues a live incident of an earlier daemon. Its id is the number of an earlier incident.
   // The culprits have no process indices.
   void Restore(Incident incident);
-  // A confirmed and closed incident of an earlier daemon: a divergence that it reported is no news.
+  // A confirmed and closed incident of an earlier daemon: a divergence that it reported is not
+  // news.
   void RestoreClosed(const Incident& incident);
   // Ends the live incident: the job has not come back.
   std::vector<IncidentEvent> End(int64_t now_ns);
@@ -121,8 +122,8 @@ class IncidentLife {
   int count_;
   std::optional<Incident> live_;
   std::vector<Verdict> reported_;  // verdicts of the last event
-  int64_t stacks_taken_ns_ = 0;    // 0: there is no second sample to take
-  int64_t stacks_apart_ns_ = 0;    // until the next one; 0: the shortest
+  int64_t stacks_taken_ns_ = 0;    // 0 if there is no second sample to take
+  int64_t stacks_apart_ns_ = 0;    // until the next one; 0 means the shortest
   std::vector<int32_t> stacks_of_;
   std::set<int32_t> has_stacks_;   // the same processes
   std::set<uint64_t> stalled_;     // communicators, whose members were asked for their transfers
@@ -130,7 +131,7 @@ class IncidentLife {
   std::set<int32_t> has_network_;  // those that were in network_
   size_t rest_next_ = 0;           // first process of the next portion
   int64_t rest_next_ns_ = 0;       // when the next portion is due
-  int64_t gone_since_ns_ = 0;      // when the last verdict ceased to hold; 0: one holds
+  int64_t gone_since_ns_ = 0;      // when the last verdict ceased to hold; 0 if one holds
   bool gone_alive_ = false;        // then, no rank had ended since the confirmation
   size_t counted_ = 0;             // processes among which `ended_ranks` were counted
   // Of the confirmed incident: the ranks that were out of reach at its confirmation, and still are.

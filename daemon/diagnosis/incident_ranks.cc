@@ -35,7 +35,7 @@ bool HaveAllCome(const Communicator& comm, const Verdict& v) {
   return absent.empty();
 }
 
-// When the member began to wait in the verdict's call; 0: it does not wait there now.
+// When the member began to wait in the verdict's call; 0 if it does not wait there now.
 int64_t WaitsInCallSince(const JobState& state, const Communicator& comm, const Member& member,
                          const Verdict& verdict) {
   if (HasEnded(state, member.process)) return 0;

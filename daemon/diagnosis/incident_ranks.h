@@ -32,7 +32,7 @@ bool HaveAllExited(const JobState& state);
 // there.
 bool HasJobEnded(const JobState& state, int64_t now_ns, int64_t lost_for_good_ns);
 
-// False: no report arrives on any waiting rank, so no evidence shows that they make progress.
+// False if no report arrives on any waiting rank, so no evidence shows that they make progress.
 bool AnyWaiterIsHeard(const JobState& state, const std::vector<Verdict>& verdicts);
 
 // True if a rank of the verdict waits in the same call, by a count that began after the incident

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostJudged = 4;    // waiting ranks, until one of them has a habit
 constexpr size_t kMostCalls = 1024;  // of its past
-constexpr size_t kLeastPeriod = 2;   // where all calls are equal, their number says as much
+constexpr size_t kLeastPeriod = 2;   // where all calls are equal, their number shows as much
 
 struct Counted {
   uint64_t step = 0;

@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// Sets the verdict's step if no rank reports one (AddSteps()), and says in the evidence how it was
+// Sets the verdict's step if no rank reports one (AddSteps()), and notes in the evidence how it was
 // counted. Returns the number of calls of a step. 0, and no change, if a rank reports its step, or
 // if the waiting ranks' pasts on the communicator are too short or irregular.
 size_t LearnStep(const JobState& job, Verdict* verdict);

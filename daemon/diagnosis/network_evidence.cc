@@ -16,7 +16,7 @@ bool IsStalled(const Verdict& verdict) {
          verdict.communicator_kind == CommKind::kNccl;
 }
 
-// What a process says of a rank that is another process's is no evidence.
+// What a process reports of a rank that is another process's is not evidence.
 void AddSample(const Communicator& comm, const NetworkSample& sample,
                std::vector<NetworkSample>* samples) {
   if (sample.communicator != comm.id) return;

@@ -12,10 +12,10 @@
 namespace rollcall {
 namespace {
 
-// By process: when it entered its newest call on another communicator; 0: never.
+// For each process, when it entered its newest call on another communicator; 0 if never.
 using NewestCalls = std::unordered_map<int32_t, int64_t>;
 
-// False: a culprit's process is not known, or has ended.
+// False if a culprit's process is not known, or has ended.
 bool AddRanks(const Verdict& verdict, NewestCalls* newest) {
   for (const Culprit& culprit : verdict.culprits) {
     if (culprit.process < 0 || !culprit.ending.empty()) return false;
@@ -25,7 +25,7 @@ bool AddRanks(const Verdict& verdict, NewestCalls* newest) {
   return !newest->empty();
 }
 
-// When the rank entered the newest call that its GPU has finished; 0: not known. A call of NCCL
+// When the rank entered the newest call that its GPU has finished; 0 if unknown. A call of NCCL
 // that has returned may only be queued.
 int64_t NewestFinished(const Member& member) {
   if (!member.has_markers || member.finished == 0) return 0;

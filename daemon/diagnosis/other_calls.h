@@ -10,7 +10,7 @@ namespace rollcall {
 // As long as all ranks of the verdict, culprits and waiting ones, enter calls on other
 // communicators, the job does not stand still: the wait counts from the newest call of the rank
 // that is the first to make no more. A call of NCCL holds its own stream up, and the host's calls
-// only queue behind it, so they say nothing.
+// only queue behind it, so they show nothing.
 void WeighOtherCalls(const JobState& job, Verdict* verdict);
 
 }  // namespace rollcall

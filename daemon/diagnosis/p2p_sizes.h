@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// When the oldest wait in a send or receive began; 0: no rank waits in one.
+// When the oldest wait in a send or receive began; 0 if no rank waits in one.
 int64_t P2pWaitsSince(const Communicator& comm);
 
 // True if a rank waits in a send or receive whose other end has another size, and no record is lost

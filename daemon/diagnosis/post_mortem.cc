@@ -116,7 +116,8 @@ void ExcuseKilled(const JobState& job, const ProcessSet& members, Failure* failu
 }
 
 // The processes that may have ended or failed before `first`: agents of several hosts look at their
-// processes at different times. A process that the launcher ended, as its agent saw later, is none.
+// processes at different times. A process that the launcher ended, as its agent saw later, does not
+// count.
 ProcessSet FindRivals(const JobState& job, const ProcessSet& members, const ProcessSet& first,
                       int64_t first_failure) {
   ProcessSet rivals;
@@ -270,7 +271,7 @@ std::string Order(const JobState& job, const ProcessSet& first, int64_t next_ns)
                       " before the next rank ended: later failures are consequences");
 }
 
-// The same, of ranks that ended in good order.
+// Words the same for ranks that ended in good order.
 std::string WhatOthersLost(const JobState& job, const ProcessSet& leavers) {
   const std::vector<int32_t> ranks = GlobalRanks(job, leavers);
   return absl::StrCat("the exceptions of the other ranks report that a peer is gone: ",

@@ -15,10 +15,10 @@
 
 namespace rollcall {
 
-// Verdicts that blame the ranks that failed first, on communicators whose members have all
-// ended. Empty: there is no such communicator, no rank failed, the first failure is
-// unknown, or no rank waited for it. Adds the communicators to `judged` and skips those
-// already in it: a restarted job still has the communicators of its earlier attempts.
+// Verdicts that blame the ranks that failed first, on communicators whose members have all ended.
+// Empty if there is no such communicator, no rank failed, the first failure is unknown, or no rank
+// waited for it. Adds the communicators to `judged` and skips those already in it: a restarted job
+// still has the communicators of its earlier attempts.
 std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged);
 
 }  // namespace rollcall

@@ -21,7 +21,7 @@ bool Contains(const CodeBlock& block, int32_t line) {
   return block.first <= line && line <= block.last;
 }
 
-// The index of the innermost function that both are in by the same calls; -1: none.
+// The index of the innermost function that both are in by the same calls, or -1.
 int FindMeeting(const Frames& a, const Frames& b) {
   int met = -1;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
@@ -32,7 +32,7 @@ int FindMeeting(const Frames& a, const Frames& b) {
   return met;
 }
 
-// The outermost loop around the one line that is not around the other; nullptr: none.
+// The outermost loop around the one line that is not around the other, or nullptr.
 const CodeBlock* FindLoopOfOne(const ProgramFrame& one, int32_t other_line) {
   for (const CodeBlock& block : one.blocks) {
     if (IsLoop(block) && !Contains(block, other_line)) return &block;
@@ -46,7 +46,7 @@ bool ShareALoop(const ProgramFrame& one, int32_t other_line) {
   });
 }
 
-// The innermost condition or handler around the one line that is not around the other; 0: none.
+// The innermost condition or handler around the one line that is not around the other, or 0.
 int32_t FindConditionOfOne(const ProgramFrame& one, int32_t other_line) {
   for (auto block = one.blocks.rbegin(); block != one.blocks.rend(); ++block) {
     if (!IsLoop(*block) && !Contains(*block, other_line)) return block->first;
@@ -54,7 +54,7 @@ int32_t FindConditionOfOne(const ProgramFrame& one, int32_t other_line) {
   return 0;
 }
 
-// The innermost if or match of which the two sides are in different branches; 0: there is none.
+// The innermost if or match of which the two sides are in different branches, or 0.
 int32_t FindDecision(const ProgramFrame& one, const ProgramFrame& other) {
   for (auto block = one.blocks.rbegin(); block != one.blocks.rend(); ++block) {
     if (block->decides_at == 0) continue;
@@ -146,7 +146,7 @@ class Parting {
   }
 
   // Inside a larger loop, the others' loop may be a part of a step, or an epoch. Only a call that
-  // belongs to each step tells that it is a part of one.
+  // belongs to each step shows that it is a part of one.
   Kind OutsideTheirLoop(const CodeBlock& loop, StackDeparture* found) const {
     if (!call_.is_in_call) return shares_loop_ || !is_later() ? Kind::kBusy : Left(loop, found);
     if (shares_loop_ && is_usual()) return Kind::kSkipped;
@@ -177,7 +177,7 @@ class Parting {
   }
 
   // A rank behind a loop that nothing ends early has had fewer passes, or went through some of them
-  // without the call. The line that lets a pass go without it; 0: none.
+  // without the call. The line that lets a pass go without it, or 0.
   int32_t FindSkippedPass(const CodeBlock& loop) const {
     if (loop.ends_at != 0) return 0;
     if (loop.skips_at != 0) return loop.skips_at;
@@ -226,7 +226,7 @@ class Parting {
            w_.line != innermost.first && innermost.skips_at == 0 && innermost.ends_at == 0;
   }
 
-  // A line that may end a pass of the innermost loop before the others' call; 0: none.
+  // A line that may end a pass of the innermost loop before the others' call, or 0.
   int32_t FindEndOfPass() const {
     const auto loop = std::find_if(w_.blocks.rbegin(), w_.blocks.rend(), IsLoop);
     if (loop == w_.blocks.rend() || !Contains(*loop, c_.line)) return 0;
@@ -240,7 +240,8 @@ class Parting {
            (call_.habit == Habit::kAlike && own_condition_ == 0 && !HasConditionBelow());
   }
 
-  // In a function that the culprit has called from there and the others have not.
+  // Whether a condition stands in a function that the culprit has called from there and the others
+  // have not.
   bool HasConditionBelow() const {
     for (size_t i = at_ + 1; i < culprits_.size(); ++i) {
       if (FindConditionOfOne(culprits_[i], 0) != 0) return true;

@@ -24,7 +24,7 @@ struct CulpritsCall {
     kNew,    // it does not
   };
   Habit habit = Habit::kUnknown;
-  // The culprit is inside a call that waits for other ranks. False: it does something else.
+  // The culprit is inside a call that waits for other ranks. False if it does something else.
   bool is_in_call = false;
   // The call before it was an equal one, of the same line where that is known.
   bool repeats = false;

@@ -57,7 +57,7 @@ bool MayNeedLead(const Verdict& v) {
   }
 }
 
-// Where a rank has not made the call, the line of its last call says little. Where it has, but
+// Where a rank has not made the call, the line of its last call shows little. Where it has, but
 // which of its calls NCCL refused or which two overlapped is not known, its last call is near.
 bool IsSiteWorthALead(const Verdict& v, const Culprit& culprit) {
   if (culprit.site.empty() || v.position_end != 0) return false;

@@ -12,8 +12,8 @@ namespace rollcall {
 
 // "rank 0 is in `step` (train.py:31), rank 1 is in `evaluate` (train.py:57): rank 0 (node-17, pid
 // 4121) called AllReduce(...) where rank 1 ...; 2 ranks have waited 48 s in step 812 (of period 37
-// calls)". At most kLongestSentence bytes: who waits always stays. `period`: of LearnStep(); 0: it
-// learned none.
+// calls)". At most kLongestSentence bytes: who waits always stays. `period`: of LearnStep(); 0 if
+// it learned none.
 std::string Summarize(const Verdict& verdict, size_t period);
 
 }  // namespace rollcall

@@ -78,7 +78,7 @@ uint64_t PositionOfCulprit(const Verdict& verdict) {
   return verdict.position;
 }
 
-// The culprit's collectives up to its odd call; none: not known.
+// The culprit's collectives up to its odd call; empty if unknown.
 std::vector<const CallRecord*> FindCalls(const JobState& job, const Verdict& verdict,
                                          int32_t process) {
   const auto comm = job.communicators.find(verdict.communicator);
@@ -127,8 +127,8 @@ bool IsAmong(const std::string& site, const std::vector<std::string>& sites, siz
 }
 
 // A line from which the culprit made calls in its last step only, and the waiting rank made none;
-// "": none is known. Those calls met equal ones of the others, so only a
-// later call shows that there was one too many.
+// empty if unknown. Those calls met equal ones of the others, so only a later call shows that there
+// was one too many.
 std::string FindOwnLine(const JobState& job, const Verdict& verdict, int32_t process) {
   const auto comm = job.communicators.find(verdict.communicator);
   if (!IsContradiction(verdict.cause) || comm == job.communicators.end()) return "";

@@ -6,8 +6,8 @@
 
 namespace rollcall {
 
-// Sets `departure`, after AddPlaces(). Where the rules know only that the calls differ, it also
-// says whether the culprit has skipped a call or made an extra one.
+// Sets `departure`, after AddPlaces(). Where the rules show only that the calls differ, it also
+// finds whether the culprit has skipped a call or made an extra one.
 void AddDeparture(const JobState& job, Verdict* verdict);
 
 }  // namespace rollcall

@@ -27,7 +27,7 @@ constexpr size_t kMostYielded = 50;               // jobs in one look
 constexpr int64_t kAlertsWithinNs = 8 * kSecond;  // of a job that leaves
 constexpr int64_t kShareAgainNs = 60 * kSecond;   // after a hand-over that was given up
 
-// For a start while the database does not answer. Without the file this is the first start.
+// Used at a start while the database does not answer. Without the file this is the first start.
 bool WasAlone(const std::string& file) {
   const std::string text = ReadFile(file).value_or("");
   const absl::string_view word = absl::StripAsciiWhitespace(text);
@@ -331,7 +331,7 @@ void Fleet::FinishLeaving() {
   }
 }
 
-// False: the others must wait, as the database does not answer, or the lease must be renewed.
+// If false, the others must wait, as the database does not answer, or the lease must be renewed.
 bool Fleet::Finish(const JobClaims::Leaving& leaving) {
   const JobId& id = leaving.job;
   const std::optional<DaemonRow> to = members_.NextFor(id, leaving.to);

@@ -3,7 +3,7 @@
 // are.
 //
 // A job has one owner. The daemon claims a job when an agent reports it; it takes the job's ticks
-// once it has the job and knows what an earlier owner has found out. A job of another daemon is
+// once it has the job and has what an earlier owner has found out. A job of another daemon is
 // redirected. A daemon that has lost a job, because it stood still or was cut off, drops it without
 // an alert.
 //
@@ -42,12 +42,12 @@ class Fleet {
   using Load = std::function<absl::StatusOr<Continuation>(const JobId& job)>;
 
   explicit Fleet(FleetOptions options);
-  // With another store, and another source of what earlier owners knew.
+  // Makes a fleet with another store, and another source of what earlier owners knew.
   Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, Load load);
   ~Fleet();
 
-  // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL; "":
-  // none.
+  // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL, or
+  // empty.
   void Start(const std::string& address, const std::string& page, JobHolder* holder);
   // What Start() does before its thread begins, and what the thread does ten times a second: for
   // tests.
@@ -56,8 +56,8 @@ class Fleet {
   // Gives up the lease, so that other daemons take the jobs at once.
   void Stop();
 
-  // The answer comes by JobHolder::Tell(), perhaps at once. False: there are too many jobs, and no
-  // answer comes.
+  // The answer comes by JobHolder::Tell(), perhaps at once. False if there are too many jobs, and
+  // no answer comes.
   bool Seek(const JobReport& report);
 
   const FleetMembers& members() const { return members_; }
@@ -66,7 +66,7 @@ class Fleet {
  private:
   struct DueTimes {
     int64_t renew = 0, owners = 0, share = 0, give_way = 0, want = 0;
-    int64_t claim = 0;  // again, after a failure; 0: the last claim succeeded
+    int64_t claim = 0;  // again, after a failure; 0 if the last claim succeeded
   };
 
   void Run();
@@ -97,7 +97,7 @@ class Fleet {
   StopSignal stop_;
   std::thread thread_;
 
-  // Of the thread.
+  // Only the thread uses these.
   const std::unique_ptr<FleetStore> store_;
   const Load load_;
   DueTimes due_;

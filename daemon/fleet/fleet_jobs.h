@@ -24,7 +24,7 @@ struct FleetJob {
   size_t place = 0;   // in that daemon's list
 };
 
-// The name of the daemon that owns the job; "": not known.
+// The name of the daemon that owns the job; empty if unknown.
 using OwnerName = std::function<std::string(const std::string& tenant, const std::string& job)>;
 
 // Each job once, in the order of one daemon's list: first those with an open incident, then the

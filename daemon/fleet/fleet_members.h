@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemons on one database as this one knows them: who lives, who owns which job, whether this
+// The daemons on one database as this one sees them: who lives, who owns which job, whether this
 // one holds its lease, and whether the database answers. Pure but for its mutex: the fleet's thread
-// (fleet.h) brings what the database says, and the options give the time. Thread-safe.
+// (fleet.h) brings what the database contains, and the options give the time. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class FleetMembers : public FleetView {
 
   // The addresses of the daemons among which jobs are shared: this one's first.
   std::vector<std::string> Sharers() const;
-  // The daemon of this name, or the one that the job prefers; nullopt: there is none yet.
+  // The daemon of this name, or the one that the job prefers; nullopt if there is none yet.
   std::optional<DaemonRow> NextFor(const JobId& job, const std::string& name) const;
 
  private:
@@ -64,7 +64,7 @@ class FleetMembers : public FleetView {
   DaemonRow self_;
   mutable Mutex mutex_;  // taken last
   Lease lease_ ABSL_GUARDED_BY(mutex_);
-  int64_t away_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: the database answers
+  int64_t away_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0 if the database answers
   bool is_alone_ ABSL_GUARDED_BY(mutex_);
   bool is_cut_off_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<DaemonRow> daemons_ ABSL_GUARDED_BY(mutex_);

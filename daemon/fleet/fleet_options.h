@@ -37,7 +37,7 @@ struct FleetOptions {
   // it.
   int64_t want_after_ns = 2'000'000'000;
   size_t most_jobs = 100'000;  // that agents have reported here, also those of other daemons
-  std::string alone_file;      // remembers whether there were other daemons; "": nothing does
+  std::string alone_file;      // remembers whether there were other daemons; empty if nothing does
   std::function<int64_t()> now_ns = BootNs;  // counts also while the host is suspended
 };
 

@@ -37,8 +37,8 @@ namespace rollcall {
 
 struct OwnerRow {
   std::string daemon, address;  // name, and where it is
-  // Of the ownership. A later owner has a higher one; the same daemon keeps it when it starts
-  // again.
+  // The token of the ownership. A later owner has a higher one; the same daemon keeps it when it
+  // starts again.
   int64_t token = 0;
   bool is_mine = false;      // the asking daemon's, of this start
   int64_t lives_for_ns = 0;  // what is left of the owner's lease
@@ -47,7 +47,7 @@ struct OwnerRow {
 
 class FleetStore {
  public:
-  // Waits shorter than the options say. Does not connect.
+  // Waits shorter than the options. Does not connect.
   static std::unique_ptr<FleetStore> Make(PostgresOptions options);
   virtual ~FleetStore() = default;
 
@@ -58,7 +58,7 @@ class FleetStore {
   // may be this daemon's own earlier one, whose lease ends soon.
   virtual absl::StatusOr<std::vector<DaemonRow>> Renew(const DaemonRow& self, int64_t lease_ns) = 0;
 
-  // Claims those of the jobs that nobody has, or whose owner's lease is over. Returns the living
+  // Claims those of the jobs that no daemon has, or whose owner's lease is over. Returns the living
   // owner of each job after that. One that is missing has none yet, because the owner's lease, or
   // that of `self`, has ended in this moment: ask again.
   virtual absl::StatusOr<std::map<JobId, OwnerRow>> Claim(const DaemonRow& self,
@@ -83,7 +83,7 @@ class FleetStore {
   // after.
   virtual absl::StatusOr<std::map<JobId, std::string>> Wanted(const DaemonRow& self) = 0;
 
-  // Nobody reports these jobs any more: whichever of them are self's are nobody's now.
+  // No agent reports these jobs any more: those of them that are self's have no owner now.
   virtual absl::Status Release(const DaemonRow& self, const std::vector<JobId>& jobs) = 0;
 
   // Ends the lease at once: others may claim the jobs now.

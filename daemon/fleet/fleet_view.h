@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon knows of the other daemons on its database. Thread-safe; nothing here waits.
+// What a daemon sees of the other daemons on its database. Thread-safe; nothing here waits.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ class FleetView {
   virtual ~FleetView() = default;
   // The living ones, this one included.
   virtual std::vector<DaemonRow> Daemons() const = 0;
-  // The name of this one; "": there is no fleet.
+  // The name of this one; empty if there is no fleet.
   virtual std::string self() const = 0;
-  // The owner of the job, as far as known. Tenant "": any.
+  // The owner of the job, as far as known. An empty tenant means any.
   virtual std::optional<DaemonRow> OwnerOf(const std::string& tenant,
                                            const std::string& job) const = 0;
   // Whether this daemon can prove that no other has its place.

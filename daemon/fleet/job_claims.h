@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose each job is, as far as this daemon knows, and what follows: which jobs it claims, takes,
+// The owner of each job, as far as this daemon sees, and what follows: which jobs it claims, takes,
 // gives away and forgets. Pure but for its mutex: the fleet's thread (fleet.h) brings what the
-// database says, and does what is decided here; the options give the time. Thread-safe.
+// database contains, and does what is decided here; the options give the time. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct JobReport {
 class JobClaims : public JobOwnership {
  public:
   // Tells whether all is in the database that this daemon wrote about a job until some moment. It
-  // asks for tokens of jobs: nobody calls it with the mutex of the claims. Empty: it wrote nothing.
+  // asks for tokens of jobs: never call it with the mutex of the claims. Empty if it wrote nothing.
   using Written = std::function<bool()>;
   using Reports = std::vector<JobReport>;
 
@@ -45,8 +45,8 @@ class JobClaims : public JobOwnership {
   FleetJobs CountJobs() const override;
 
   bool HasRoomFor(const JobId& job) const;
-  // The address of the daemon that has the job; "": this one. nullopt: the report waits until that
-  // is known.
+  // The address of the daemon that has the job; empty means this one. nullopt means the report
+  // waits until that is known.
   std::optional<std::string> Seek(const JobReport& report);
 
   // The database has answered that these jobs are this daemon's, with these tokens. Returns the
@@ -60,14 +60,14 @@ class JobClaims : public JobOwnership {
     std::map<std::string, Reports> answered;  // by the owner's address
   };
   Claimed TakeAnswer(const std::map<JobId, OwnerRow>& owners);
-  // The claimed jobs about which the database knows all that this daemon found out when it had them
+  // The claimed jobs about which the database has all that this daemon found out when it had them
   // before. `is_late`: the database takes long to get that.
   std::vector<JobId> ToLoad(bool* is_late) const;
   // What an earlier owner found out is known: from now on this daemon has the job.
   Reports SetLoaded(const JobId& job);
   // Whether some job is not loaded.
   bool HasUnloaded() const;
-  // Somebody must look at the jobs that agents report, although nobody can say whose they are.
+  // Somebody must look at the jobs that agents report, although it is unknown whose they are.
   std::map<JobId, Reports> TakeWithoutDatabase();
 
   std::vector<JobId> Owned() const;
@@ -77,7 +77,7 @@ class JobClaims : public JobOwnership {
   void Lose(const JobId& job);
   // It is the daemon's with this address.
   Reports Give(const JobId& job, const std::string& owner);
-  // For a job that this daemon has had.
+  // Call it for a job that this daemon has had.
   void AwaitWrites(const JobId& job, Written written);
   void Erase(const JobId& job);
   // Jobs of other daemons that no agent asks for.
@@ -88,7 +88,8 @@ class JobClaims : public JobOwnership {
   std::vector<JobId> ToWant() const;
   // Jobs that prefer another one of these daemons; this one is the first.
   std::vector<JobId> ToHandOver(const std::vector<std::string>& sharers) const;
-  // `to`: the name of the next daemon; "": the one that the job prefers. False: it is not owned.
+  // `to`: the name of the next daemon; empty means the one that the job prefers. False if it is not
+  // owned.
   bool BeginLeaving(const JobId& job, const std::string& to);
   struct Leaving {
     JobId job;
@@ -105,18 +106,18 @@ class JobClaims : public JobOwnership {
  private:
   enum class State : uint8_t {
     kSought,   // an agent waits for the answer
-    kOthers,   // another daemon has it, or nobody knows
-    kClaimed,  // this daemon has it, and does not know what an earlier owner found out
+    kOthers,   // another daemon has it, or unknown
+    kClaimed,  // this daemon has it, and lacks what an earlier owner found out
     kOwned,
     kProvisional,  // taken without the database; then kClaimed
     kLeaving,      // its new owner gets it once all that was written is in the database
   };
   struct Job {
     State state = State::kSought;
-    int64_t token = 0;       // of the last ownership; 0: it had none
+    int64_t token = 0;       // of the last ownership; 0 if it had none
     bool is_judged = false;  // kClaimed: was kProvisional before
     std::string owner;       // address, for kOthers
-    int64_t asked_ns = 0;    // when the database last said so
+    int64_t asked_ns = 0;    // when the database last showed it
     int64_t since_ns = 0;    // of kLeaving and kClaimed
     Written written;         // until this daemon lost the job
     // by agents, without a pause, while another daemon has it

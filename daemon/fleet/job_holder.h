@@ -17,7 +17,7 @@ class JobHolder {
  public:
   virtual ~JobHolder() = default;
 
-  // Before Owns() becomes true: what an earlier owner found out.
+  // Takes, before Owns() becomes true, what an earlier owner found out.
   virtual void Adopt(const JobId& job, Continuation from_earlier) = 0;
   // After IsUnproven() has become false, because the job is this daemon's.
   virtual void Prove(const JobId& job) = 0;
@@ -35,14 +35,15 @@ class JobHolder {
   // Whether an alert of the job is on its way to a receiver.
   virtual bool IsAlerting(const JobId& job) const = 0;
 
-  // Answers a report. `owner`: address of the daemon that has the job; "": this one.
+  // Answers a report. `owner`: address of the daemon that has the job; empty means this one.
   virtual void Tell(const JobReport& report, const std::string& owner) = 0;
-  // Those of these daemons that the database answers. May wait for a second.
+  // Returns the daemons that report a working database connection. May wait for a second.
   virtual std::vector<DaemonRow> WithDatabase(const std::vector<DaemonRow>& daemons) const = 0;
 
   // Whether so much waits for the database that a hand-over would take long.
   virtual bool HasBacklog() const = 0;
-  // Returns a function that tells whether all that was written before this call is in the database.
+  // Returns a function that reports whether all that was written before this call is in the
+  // database.
   virtual std::function<bool()> Written() const = 0;
 };
 

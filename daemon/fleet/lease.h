@@ -31,7 +31,7 @@ class Lease {
   void Ended() { is_held_ = false; }
 
   bool IsHeld(int64_t now_ns) const { return is_held_ && now_ns < held_until_ns_; }
-  // 0: it is not held.
+  // 0 if it is not held.
   int64_t HeldUntil() const { return is_held_ ? held_until_ns_ : 0; }
 
  private:

@@ -45,7 +45,8 @@ grpc::ChannelArguments Arguments() {
   return arguments;
 }
 
-// Whether the daemon itself has answered. Not, for what is told to a stranger or an older release.
+// Whether the daemon itself has answered. Without one, the answer is for a stranger or an older
+// release.
 bool IsAnswer(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
@@ -145,7 +146,7 @@ class Peers::Impl {
  private:
   struct Link {
     std::string address, incarnation;
-    StubPtr stub;  // nullptr: none that works
+    StubPtr stub;  // nullptr if none works
     bool has_answered = false;
     bool is_silent = false;
     int64_t paused_until_ns = 0;
@@ -257,7 +258,7 @@ class Peers::Impl {
 
   const FleetView* const fleet_;
   const PeerOptions options_;
-  const absl::StatusOr<std::shared_ptr<const TlsFiles>> tls_;  // of nullptr: no TLS
+  const absl::StatusOr<std::shared_ptr<const TlsFiles>> tls_;  // holds nullptr without TLS
   mutable Mutex mutex_;
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);  // by name
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
@@ -305,7 +306,7 @@ absl::Status Peers::TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& 
   return status;
 }
 
-// Waits for what a call does next, and ends the call once nobody waits for it any longer.
+// Waits for what a call does next, and ends the call once no thread waits for it any longer.
 class PatientCall {
  public:
   PatientCall(grpc::ClientContext* context, const std::function<bool()>& goes_on)

@@ -7,8 +7,8 @@
 // --tls-client-ca; without that flag, by one that this system trusts. Without TLS a daemon on this
 // host must be of the same user, or root's.
 //
-// Thread-safe. Owns the connections, and has no thread of its own. May outlive the fleet, if nobody
-// calls Others() then: a thread may still wait for a daemon that does not answer.
+// Thread-safe. Owns the connections, and has no thread of its own. May outlive the fleet, if no
+// thread calls Others() then: a thread may still wait for a daemon that does not answer.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ namespace rollcall {
 class TlsFiles;
 
 struct PeerOptions {
-  std::shared_ptr<const TlsFiles> tls;  // this daemon's own; nullptr: no TLS
+  std::shared_ptr<const TlsFiles> tls;  // this daemon's own; nullptr without TLS
   // For the answers that many wait for, such as the list of all jobs, and for those about one job.
   int64_t list_patience_ns = 1'000'000'000;
   int64_t patience_ns = 2'000'000'000;
@@ -73,10 +73,10 @@ class Peers {
 #define ACT(name, Request, Response, words) QUESTION(name, Request, Response, false)
 #include "daemon/access/questions.def"
 
-  // As QuerySource::StreamStacks().
+  // See QuerySource::StreamStacks().
   absl::Status TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& request,
                           const std::function<bool(const v1::ProcessStack&)>& on_stack);
-  // As QuerySource::LookAtJob(): `goes_on` is asked several times a second. kCancelled: it said no.
+  // As QuerySource::LookAtJob(): `goes_on` is asked several times a second. kCancelled: it refused.
   absl::StatusOr<std::vector<v1::HostLook>> LookAtJob(const PeerAsk& ask,
                                                       const v1::LookRequest& request,
                                                       const std::function<bool()>& goes_on);

@@ -20,7 +20,7 @@
 namespace rollcall {
 namespace {
 
-// Whoever waits for the database must renew a lease meanwhile.
+// A thread that waits for the database must renew a lease meanwhile.
 constexpr PostgresTimes kMostTimes = {std::chrono::seconds(2), std::chrono::seconds(2),
                                       std::chrono::seconds(1), std::chrono::seconds(2)};
 // A connection that turns out to be dead within this time is replaced at once.
@@ -92,7 +92,7 @@ class PostgresFleet : public FleetStore {
   bool has_row_ = false;  // this start of the daemon had the row of its name
 };
 
-// What nobody needs any more. A dead daemon's row stays as long as jobs are its.
+// What no daemon needs any more. A dead daemon's row stays as long as jobs are its.
 absl::Status Prune(SqlDatabase* db) {
   for (const char* text :
        {"WITH gone AS MATERIALIZED (SELECT name FROM daemons WHERE expires_at < clock_timestamp() "

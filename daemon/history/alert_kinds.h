@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which alerts a daemon of the release before knows. During an upgrade it reads what this one has
-// stored, and it would send an unsent alert of another kind as a new hang.
+// Which alerts a daemon of the release before can send. During an upgrade it reads what this one
+// has stored, and it would send an unsent alert of another kind as a new hang.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ class AlertOutbox {
   // Saves the alert, or replaces the one with its incident and sequence. Does not wait. Calls
   // `saved` once the disk has it, on any thread, perhaps never.
   virtual void Save(AlertRow alert, std::function<void()> saved) = 0;
-  // One receiver needs the alert no more; "": no receiver does. Does not wait.
+  // One receiver needs the alert no more; empty if no receiver does. Does not wait.
   virtual void Mark(const std::string& incident, int32_t sequence, const std::string& receiver) = 0;
 };
 

@@ -16,12 +16,12 @@ namespace rollcall {
 
 class EarlierHistory {
  public:
-  // Whoever gives an id, here or elsewhere, raises the number of its job.
+  // The code that gives an id, here or elsewhere, raises the number of its job.
   void Raise(const std::map<JobId, int>& numbers) {
     const MutexLock lock(mutex_);
     for (const auto& [job, number] : numbers) numbers_[job] = std::max(numbers_[job], number);
   }
-  // 0: the job has no incident.
+  // 0 if the job has no incident.
   int LastNumber(const JobId& job) const {
     const MutexLock lock(mutex_);
     const auto at = numbers_.find(job);

@@ -98,7 +98,7 @@ class History {
       int64_t limit) const = 0;
 
   // Groups of the confirmed incidents that the request selects, the most frequent first. Leaves out
-  // this hang (incident_groups.h); "": none. `total`: the number of all groups.
+  // this hang (incident_groups.h), or empty. `total`: the number of all groups.
   virtual absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
                                                            const std::string& without) const = 0;
   absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request) const {

@@ -17,7 +17,7 @@ namespace {
 constexpr int kMostSilencesLoaded = 1000;
 constexpr int kMostClosed = 1000;
 
-// Removes the alerts of incidents that are closed, and whose end every receiver knows.
+// Removes the alerts of incidents that are closed, and whose end every receiver has had.
 void DropSettled(Continuation* continuation) {
   std::set<std::string> ended, unsettled;
   for (const AlertRow& alert : continuation->alerts) {

@@ -16,7 +16,7 @@ namespace {
 // A daemon continues from the spool if the database has not answered by then.
 constexpr std::chrono::seconds kDatabasePatience{8};
 constexpr int64_t kTryDatabaseWithin = 4 * kSecond;
-// The spool is no archive: only what a restarted daemon needs, and the newest incidents.
+// The spool is not an archive: only what a restarted daemon needs, and the newest incidents.
 constexpr HistoryLimits kSpoolLimits = {14 * 86400 * kSecond, int64_t{256} << 20};
 
 // The database and the daemon, as the spool remembers them.

@@ -25,7 +25,7 @@ namespace rollcall {
 class HistoryFile {
  public:
   using Use = HistoryForwarder::Use;
-  // `note`: what the answer lacks; "": nothing. Runs again, with the spool, if the database fails.
+  // `note`: what the answer lacks, or empty. Runs again, with the spool, if the database fails.
   using Query = std::function<absl::Status(const History& history, const std::string& note)>;
 
   // The options must outlive the file. `earlier` gets what the file has when it first opens.
@@ -35,14 +35,14 @@ class HistoryFile {
   // Begins to reach the database, if there is one. Before any other thread uses the file.
   void Connect();
 
-  // For the writing thread. `writing`: nullptr while the file is not open.
+  // Only the writing thread calls this. `writing`: nullptr while the file is not open.
   absl::Status Open();
   void Close();
   // Renames a damaged file: Open() begins a new one.
   void Replace();
   History* writing() const { return writing_.get(); }
 
-  // For the threads that read.
+  // The threads that read call this.
   bool IsOpen() const;
   absl::Status Run(Use use, const Query& query);
   // The incidents that the spool has in a newer state than this history, which a query got.
@@ -50,8 +50,11 @@ class HistoryFile {
   // Whether a query found the open file damaged: the writing thread may not have read that part.
   bool IsDamaged() const;
 
-  HistoryForwarder* forwarder() const { return forwarder_.get(); }  // nullptr: no database
-  std::shared_ptr<HistorySpool> spool() const;  // nullptr: no database, or the file is not open
+  HistoryForwarder* forwarder() const {
+    return forwarder_.get();
+  }  // nullptr if there is no
+     // database
+  std::shared_ptr<HistorySpool> spool() const;  // nullptr if no database, or the file is not open
 
  private:
   using Readers = std::array<std::shared_ptr<const History>, 2>;  // by Use

@@ -44,7 +44,7 @@ class HistoryFilter {
     AddList("id NOT IN", ids);
   }
 
-  // "": all rows.
+  // Empty means all rows.
   std::string Conditions() const { return absl::StrJoin(conditions_, " AND "); }
   std::string Where() const {
     return conditions_.empty() ? "" : absl::StrCat(" WHERE ", Conditions());

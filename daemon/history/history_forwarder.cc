@@ -23,11 +23,11 @@ namespace {
 
 constexpr int kAtOnce = 64;
 constexpr int64_t kTrimSpoolEveryNs = 3'600'000'000'000;
-// A connection that broke while nobody used it is noticed by then.
+// A connection that broke while it was idle is noticed by then.
 constexpr std::chrono::seconds kLookEvery{5};
 constexpr int kShownRefusals = 10;
 constexpr size_t kMostReasons = 1000;
-// Nobody waits for a list for longer than two seconds.
+// No caller waits for a list for longer than two seconds.
 constexpr std::chrono::seconds kReadWithin{4};
 // A question over half a year of one job can read many thousand rows from a cold disk.
 constexpr int kTimesForQuestions = 4;
@@ -67,7 +67,7 @@ struct HistoryForwarder::Core {
   int64_t trimmed_ns = 0;
   bool has_more = false;  // the last step left something
   const HistorySpool* from_before = nullptr;
-  bool is_known = false;  // the spool knows that this database has had all of it
+  bool is_known = false;  // the spool notes that this database has had all of it
   bool is_logged_without_questions = false;
   std::set<std::string> fenced_reasons;  // that were logged; each names its job
 

@@ -3,10 +3,10 @@
 // own.
 //
 // While the database is away the thread tries again after growing pauses, in which chance has a
-// part, so that many daemons do not come back at once. It says once that the database is away, and
+// part, so that many daemons do not come back at once. It logs once that the database is away, and
 // once that it is back. A write that the database refuses for good is logged, counted as lost and
 // left out, so that it holds back no other. So is one about a job that another daemon has had
-// since, and that counts apart: the other daemon knows better. Thread-safe.
+// since, and that counts apart: the other daemon's data is newer. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class HistoryForwarder {
   HistoryForwarder(const HistoryForwarder&) = delete;
   HistoryForwarder& operator=(const HistoryForwarder&) = delete;
 
-  // For messages, without a password.
+  // Returns the name for messages, without a password.
   std::string name() const;
 
   // From now on brings the writes of this spool. `must_load`: call `loaded` as soon as the database
@@ -62,7 +62,7 @@ class HistoryForwarder {
 
   // What a connection for reading is for. That for questions gives the server more time.
   enum class Use : uint8_t { kLists, kQuestions };
-  // nullptr: the database is away.
+  // nullptr if the database is away.
   std::shared_ptr<const History> reader(Use use) const;
   // A read failed: this connection is not used again.
   void DropReader(const History* failed);

@@ -92,7 +92,7 @@ class Import {
     return status;
   }
 
-  // All or none: what is there of a job counts as another daemon's.
+  // All of it or nothing: what is there of a job counts as another daemon's.
   absl::Status CopyJobs(const Continuation& rest) {
     const ImportCounts before = counts_;
     absl::Status status = to_->Begin();
@@ -102,7 +102,7 @@ class Import {
     return status;
   }
 
-  // A job of which the database knows anything belongs to a daemon there.
+  // A job in the database belongs to a daemon there.
   absl::Status CopyNewJobs(const Continuation& rest) {
     std::set<JobKey> jobs;
     for (const auto& [job, hosts] : rest.hosts) jobs.insert(job);

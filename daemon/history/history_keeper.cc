@@ -22,7 +22,7 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kLastWait{1};
-// Nobody waits for the answer to a question that takes longer.
+// No caller waits for the answer to a query that takes longer.
 constexpr std::chrono::milliseconds kLastQuestion{100};
 // A busy disk takes its time to make a new file. A daemon that may start without the file starts
 // soon.
@@ -65,7 +65,7 @@ absl::StatusOr<Response> WithNote(absl::StatusOr<Response> answer, const std::st
 struct HistoryKeeper::Core {
   explicit Core(HistoryKeeperOptions given) : options(std::move(given)) {}
 
-  // For the threads that read.
+  // The threads that read call this.
   template <typename T>
   absl::StatusOr<T> Ask(HistoryFile::Use use, const Asked<T>& ask) {
     absl::StatusOr<T> answer = CannotRead();
@@ -134,7 +134,7 @@ void HistoryKeeper::DropHeld(const JobId& job) { core_->queue.DropHeld(job); }
 std::function<bool()> HistoryKeeper::Barrier() const {
   struct Marks {
     uint64_t order = 0;
-    std::shared_ptr<HistorySpool> spool;  // nullptr: the writing thread still has some of it
+    std::shared_ptr<HistorySpool> spool;  // nullptr if the writing thread still has some of it
     int64_t place = 0;
   };
   const auto marks = std::make_shared<Marks>();

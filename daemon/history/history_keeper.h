@@ -66,15 +66,15 @@ class HistoryKeeper {
   // The part that keeps alerts; usable after the keeper has ended, without effect.
   std::shared_ptr<AlertOutbox> outbox() const;
 
-  // Waits until all that was given to the keeper before is in the file. False: not within
-  // `patience_ns`; the keeper goes on trying.
+  // Waits until all that was given to the keeper before is in the file. False if it took longer
+  // than `patience_ns`; the keeper goes on trying.
   bool AwaitSaved(int64_t patience_ns);
 
   // It is proven now that this daemon has the job, or that what it found out does not count.
   void ReleaseHeld(const JobId& job);
   void DropHeld(const JobId& job);
 
-  // Returns a function that tells whether all that was given to the keeper before this call is in
+  // Returns a function that reports whether all that was given to the keeper before this call is in
   // the database. Neither waits.
   std::function<bool()> Barrier() const;
 
@@ -97,7 +97,7 @@ class HistoryKeeper {
   // many questions wait, of all callers or of this one. kUnavailable: the history cannot be read.
   absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request,
                                                    const std::string& who = "") const;
-  // As History::ListSilences(); of what is saved. Fails as List() does.
+  // Does what History::ListSilences() does, on what is saved. Fails as List() does.
   absl::StatusOr<std::vector<v1::Silence>> ListSilences() const;
   // kNotFound: there is no such incident. kUnavailable, kDataLoss: as List().
   absl::StatusOr<v1::Incident> Get(const std::string& id) const;

@@ -18,12 +18,12 @@ struct HistoryKeeperOptions {
   bool is_optional = false;  // start without the file if it is unusable, and retry
   HistoryLimits limits;
   PostgresOptions database;  // for several daemons; without a URL the file is all
-  // By which token this daemon owns the job now; 0 or less: it cannot know. Each write about a job
-  // carries the token of the moment in which the keeper got it, and the database refuses what is
-  // out of date. Quick, from any thread. Empty: no other daemon has these jobs.
+  // Returns the token by which this daemon owns the job now; 0 or less if it cannot know. Each
+  // write about a job carries the token of the moment in which the keeper got it, and the database
+  // refuses what is out of date. Quick, from any thread. Empty if no other daemon has these jobs.
   std::function<int64_t(const JobId&)> token_of;
-  // Whether another daemon may have the job, for all this one knows. Then its writes wait in memory
-  // until ReleaseHeld() or DropHeld(). Quick, from any thread. Empty: never.
+  // Whether another daemon may have the job, as far as this one sees. Then its writes wait in
+  // memory until ReleaseHeld() or DropHeld(). Quick, from any thread. Empty means never.
   std::function<bool(const JobId&)> is_unproven;
   Backoff retry{1'000'000'000, 60'000'000'000};
   size_t most_waiting = 500;   // limit of unsaved incidents; each may have megabytes of stacks

@@ -54,7 +54,7 @@ class Query {
   std::vector<SqlValue> values_;
 };
 
-// Reads the tenants of the request; empty: all. Returns false if no tenant is left.
+// Reads the tenants of the request; empty means all. Returns false if no tenant is left.
 bool TenantsOf(const v1::CountIncidentsRequest& request, std::vector<SqlValue>* tenants) {
   const auto& seen = request.tenants();
   tenants->assign(seen.begin(), seen.end());
@@ -106,7 +106,7 @@ class Question {
   const Times times_;
 };
 
-// Those whole weeks of the time, in order. The counts do not know jobs.
+// Returns the counted whole weeks of the time, in order. The counts are not by job.
 absl::StatusOr<std::vector<int64_t>> Question::CountedWeeks(SqlDatabase* db) const {
   std::vector<int64_t> weeks;
   if (!request_.job().empty()) return weeks;
@@ -139,7 +139,7 @@ void Question::AddWeeks(const std::vector<int64_t>& weeks, Query* query) const {
       "= ?",
       request_.by());
   query->AddList(" AND week", {weeks.begin(), weeks.end()});
-  // "": of all.
+  // Empty means all.
   if (tenants_.empty()) {
     query->Add(" AND tenant = '' AND cause = ?", request_.cause());
   } else {

@@ -57,7 +57,8 @@ class HistorySpool : public SqliteHistory {
   // The newest states of the incidents that the database lacks.
   absl::StatusOr<std::vector<v1::Incident>> WaitingIncidents() const;
 
-  // Which database has had all of this history once: as the daemon named it. "": none.
+  // Which database has had all of this history once: as the daemon named it. Empty if there is
+  // none.
   absl::StatusOr<std::string> KnownDatabase() const;
   absl::Status SetKnownDatabase(const std::string& name);
 
@@ -79,7 +80,7 @@ class HistorySpool : public SqliteHistory {
   int64_t newest_ ABSL_GUARDED_BY(counts_mutex_) = 0;
   int64_t brought_ ABSL_GUARDED_BY(counts_mutex_) = 0;     // all up to this place
   bool is_full_ ABSL_GUARDED_BY(spool_mutex_) = false;     // said so
-  bool must_count_ ABSL_GUARDED_BY(spool_mutex_) = false;  // rows have gone, nobody knows how large
+  bool must_count_ ABSL_GUARDED_BY(spool_mutex_) = false;  // rows have gone, of unknown size
 };
 
 }  // namespace rollcall

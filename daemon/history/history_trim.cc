@@ -23,7 +23,7 @@ constexpr int64_t kKeepUnsentNs = 24 * kHour;
 // A table that may take a part of the file.
 struct Share {
   const char* table;
-  const char* key;    // columns; nullptr: those of the dialect
+  const char* key;    // columns; nullptr means those of the dialect
   const char* bytes;  // of a row, about
   const char* order;  // the last rows in this order are deleted
   int64_t parts;      // of the file's size: one in so many

@@ -17,7 +17,7 @@ namespace rollcall {
 v1::HistoryWrite WriteOfIncident(v1::Incident incident);
 // Adds the alert, or replaces the one with its incident and sequence. Leaves out `receivers`.
 v1::HistoryWrite WriteOfAlert(const AlertRow& alert);
-// Records that the alert was delivered to one receiver; for "": to all, or given up.
+// Records that the alert was delivered to one receiver; an empty receiver means all, or given up.
 v1::HistoryWrite WriteOfAlertMark(const std::string& incident, int32_t sequence,
                                   const std::string& receiver);
 // Records that the job has processes on these hosts.
@@ -32,7 +32,7 @@ v1::HistoryWrite WriteOfAction(const ActionRow& action);
 // Adds the silence, or replaces the one with its id. Kept for a month after its end.
 v1::HistoryWrite WriteOfSilence(const v1::Silence& silence);
 
-// The job that the write is about; without a name: it is about none, or about several.
+// The job that the write is about; without a name if it is about no job, or several.
 JobId JobOf(const v1::HistoryWrite& write);
 JobKey KeyOf(const v1::HistoryWrite::Job& job);
 
@@ -43,8 +43,8 @@ std::vector<v1::HistoryWrite> ByJob(v1::HistoryWrite write);
 // ask.
 void SetFence(const JobId& job, int64_t token, v1::HistoryWrite* write);
 
-// Whether the alert was delivered. The release before this one takes an alert that it does not know
-// as delivered, although the write says otherwise.
+// Whether the alert was delivered. The release before this one takes an unknown alert as delivered,
+// although the write contradicts it.
 bool IsSent(const v1::HistoryWrite::Alert& alert);
 
 }  // namespace rollcall

@@ -22,9 +22,9 @@ class HistoryWriter {
   // Returns once the queue has ended, and all of it is written or the last try has failed.
   void Run();
 
-  // The outcome of the first attempt to open the file; nullopt: it has not ended by `deadline`.
+  // The outcome of the first attempt to open the file; nullopt if it has not ended by `deadline`.
   std::optional<absl::Status> AwaitFirstTry(SteadyTime deadline) const;
-  // Of the last attempt.
+  // Returns the problem of the last attempt.
   absl::Status problem() const;
   uint64_t failed() const;  // attempts
   // True once after a new file replaced an old one.
@@ -40,7 +40,7 @@ class HistoryWriter {
   const HistoryKeeperOptions& options_;
   WriteQueue* const queue_;
   HistoryFile* const file_;
-  // Of the thread.
+  // Only the thread uses these.
   int64_t trimmed_ns_ = 0;
   int64_t next_try_ns_ = 0;
   int failures_ = 0;        // in a row

@@ -82,7 +82,7 @@ constexpr Column kColumns[] = {
      }},
     {"lost_rank_seconds",
      [](const Row& row) {
-       // The daemon knows what a hang that lasts costs by now.
+       // The daemon counts what a hang that lasts costs by now.
        const double stored = static_cast<double>(row.facts.lost_rank_ms) / 1000;
        return absl::StrFormat("%.3f", std::max(row.incident.lost_rank_seconds(), stored));
      }},

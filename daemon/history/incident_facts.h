@@ -39,7 +39,7 @@ const std::vector<std::string>& FactKinds();
 // Whether a question may ask for this kind.
 bool IsFactKind(const std::string& kind);
 
-// "Megatron-LM": by the Python files on the stacks. "": none that is known.
+// "Megatron-LM": by the Python files on the stacks. Empty if unknown.
 std::string FrameworkOf(const v1::Incident& incident);
 
 }  // namespace rollcall

@@ -24,7 +24,7 @@ bool IsCounted(const v1::Incident& incident, const v1::CountIncidentsRequest& re
   return IsSelected(incident, list);
 }
 
-// As the history sorts them.
+// Sorts as the history does.
 bool IsBefore(const v1::IncidentCount& a, const v1::IncidentCount& b) {
   if (a.incidents() != b.incidents()) return a.incidents() > b.incidents();
   return a.lost_rank_seconds() > b.lost_rank_seconds();

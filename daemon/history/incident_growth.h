@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hangs that last cost now. The history knows their cost up to the time at which it stored
-// them. Pure.
+// What hangs that last cost now. The history has their cost up to the time at which it stored them.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace rollcall {
 
 // Ranks of the job times the time from the first wait to the end, or to `now_ns` (of the wall
-// clock) while the hang lasts. 0: it is not confirmed.
+// clock) while the hang lasts. 0 if it is not confirmed.
 double LostRankSeconds(const v1::Incident& incident, int64_t now_ns);
 
 // Adds what the open incidents have cost since they were stored to the counts that they belong to,
@@ -20,7 +20,7 @@ double LostRankSeconds(const v1::Incident& incident, int64_t now_ns);
 void AddGrowth(const std::vector<v1::Incident>& open, const v1::CountIncidentsRequest& request,
                int64_t now_ns, v1::CountIncidentsResponse* response);
 
-// The same for groups of alike hangs.
+// Does the same for groups of alike hangs.
 void AddGrowth(const std::vector<v1::Incident>& open, const v1::ListIncidentsRequest& request,
                int64_t now_ns, v1::ListIncidentsResponse* response);
 

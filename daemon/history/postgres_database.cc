@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of pg_type, which never change.
+// Types of pg_type, which never change.
 constexpr Oid kBytea = 17, kBigint = 20, kText = 25;
 
 struct FreeResult {
@@ -42,7 +42,7 @@ std::string InOneLine(absl::string_view message) {
   return absl::StrReplaceAll(absl::StripAsciiWhitespace(message), {{"\n", "; "}, {"\t", " "}});
 }
 
-// nullptr: libpq does not take the text.
+// nullptr if libpq does not take the text.
 Options Parse(const std::string& url) { return Options(PQconninfoParse(url.c_str(), nullptr)); }
 
 std::string Find(const Options& options, const char* name) {
@@ -85,7 +85,8 @@ std::string ForPostgres(const std::string& text) {
   return valid;
 }
 
-// By the class of the error. The server refuses some values for good; all else may pass.
+// Returns the status for the class of the error. The server refuses some values for good; all else
+// may pass.
 absl::Status StatusOf(const char* state, std::string message) {
   const absl::string_view code = state == nullptr ? "" : state;
   for (const char* refused : {"21", "22", "23", "54"}) {
@@ -121,7 +122,7 @@ class LibpqDatabase : public PostgresDatabase {
     }
   }
 
-  // The answer to what was sent. nullptr: the connection is lost.
+  // The answer to what was sent. nullptr if the connection is lost.
   Result Receive() {
     const auto deadline = Clock::now() + times_.answer;
     while (const int left = PQflush(connection_.get())) {

@@ -23,14 +23,14 @@ bool IsPostgresUrl(absl::string_view text);
 // parameters. kInvalidArgument, without the password, for a text that libpq does not take.
 absl::StatusOr<std::string> PostgresUrlInPublic(const std::string& url);
 
-// "": the URL has none.
+// Empty if the URL has none.
 std::string PasswordOfPostgresUrl(const std::string& url);
 
 class PostgresDatabase : public SqlDatabase {
  public:
   // Takes host, user, password and the rest from the URL, else from libpq's environment and files
-  // (PGPASSFILE, PGSSLROOTCERT...). kUnavailable says what failed, why, and what to type; it has no
-  // password. kFailedPrecondition: the server answered, and will not let this user in.
+  // (PGPASSFILE, PGSSLROOTCERT...). kUnavailable names what failed, why, and what to type; it has
+  // no password. kFailedPrecondition: the server answered, and will not let this user in.
   static absl::StatusOr<std::unique_ptr<PostgresDatabase>> Connect(const std::string& url,
                                                                    const PostgresTimes& times);
   ~PostgresDatabase() override = default;

@@ -28,7 +28,7 @@ class PostgresHistory : public SqlHistory {
  public:
   // Connects, and brings the tables to the layout of this release. kUnavailable: try again.
   // kFailedPrecondition: an operator must do something first. kUnimplemented: the tables are those
-  // of a later release. All say what to do.
+  // of a later release. All name what to do.
   static absl::StatusOr<std::unique_ptr<PostgresHistory>> Open(const PostgresOptions& options,
                                                                const HistoryLimits& limits);
 

@@ -87,10 +87,10 @@ const std::vector<const char*> kLayout2 = {
     "INSERT INTO facts_filled VALUES (1, 9223372036854775807)",
 };
 
-// For several daemons: daemon/fleet/fleet_store.h. Each owner has a row in `daemons`, so that
-// whoever takes a job can lock the lease of the daemon that had it. Jobs that were given up keep
-// their row and its token for two weeks. `daemon_starts` says which of two starts of a daemon came
-// first.
+// For several daemons: daemon/fleet/fleet_store.h. Each owner has a row in `daemons`, so that a
+// daemon that takes a job can lock the lease of the daemon that had it. Jobs that were given up
+// keep their row and its token for two weeks. `daemon_starts` shows which of two starts of a daemon
+// came first.
 const std::vector<const char*> kLayout3 = {
     "CREATE TABLE daemons (name text COLLATE \"C\" PRIMARY KEY, address text NOT NULL, page text "
     "NOT NULL, incarnation text COLLATE \"C\" NOT NULL, secret text NOT NULL, alive_since "
@@ -125,7 +125,7 @@ std::string Quoted(absl::string_view name) {
   return absl::StrCat("\"", absl::StrReplaceAll(name, {{"\"", "\"\""}}), "\"");
 }
 
-// The first schema of a search_path that somebody has set. "": nobody has.
+// The first schema of a search_path that is set, or empty.
 absl::StatusOr<std::string> SchemaOfSearchPath(SqlDatabase* db) {
   Sql row(db, "SELECT setting, source FROM pg_settings WHERE name = 'search_path'");
   if (!row.Next()) return row.status();
@@ -145,7 +145,7 @@ bool IsThere(SqlDatabase* db, const std::string& text, const std::string& name) 
   return row.Next();
 }
 
-// What the database has: its layout, and the lowest release that may use it. 0: none.
+// What the database has: its layout, and the lowest release that may use it. 0 if there is none.
 struct Found {
   int layout = 0, usable_from = 0;
 };

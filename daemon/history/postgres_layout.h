@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of the history in PostgreSQL, as a list of layouts. Each daemon brings the database to
 // its own layout when it connects; several that start at once wait for each other. A daemon goes on
-// with a later layout as long as that one says that it can.
+// with a later layout as long as that one permits it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ absl::StatusOr<std::string> UseSchema(SqlDatabase* db);
 absl::Status Migrate(SqlDatabase* db);
 
 // Numbers this start of a daemon after all earlier ones, with the first connection that it makes.
-// `incarnation`: "" for none.
+// `incarnation`: empty if there is no fleet.
 absl::Status NoteStart(SqlDatabase* db, const std::string& incarnation);
 
 // Waits for the other daemons that change tables of this schema, until the end of the transaction.

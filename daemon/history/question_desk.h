@@ -44,7 +44,7 @@ class QuestionDesk {
   struct Question {
     v1::CountIncidentsRequest request;
     std::string who;          // has asked first
-    bool is_put_off = false;  // a caller was told to ask again
+    bool is_put_off = false;  // a caller was asked to retry
     int callers = 0;          // that wait now
     int64_t asked_ns = 0;     // the last time
     std::optional<Answer> answer;

@@ -92,7 +92,7 @@ class Sql {
   const std::unique_ptr<SqlStatement> statement_;
 };
 
-// A part of a larger transaction is no transaction of its own.
+// A part of a larger transaction is not a transaction of its own.
 class SqlTransaction {
  public:
   explicit SqlTransaction(SqlDatabase* db) : db_(db) {

@@ -23,10 +23,10 @@ namespace rollcall {
 // An incident as columns.
 struct IncidentRow {
   std::string id, job, tenant, cause, state, signature, hang;
-  int64_t number = 0, attempt = 0, opened_ns = 0, closed_ns = 0;  // 0: not closed
+  int64_t number = 0, attempt = 0, opened_ns = 0, closed_ns = 0;  // 0 if not closed
   bool is_confirmed = false;
   std::string summary, stacks;                         // messages: without stacks, only the stacks
-  std::set<std::pair<std::string, int32_t>> culprits;  // host and rank; rank -1: only the host
+  std::set<std::pair<std::string, int32_t>> culprits;  // host and rank; rank -1 means only the host
   IncidentFacts facts;
 };
 
@@ -67,7 +67,7 @@ class SqlHistory : public History {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Deletes the incidents that are too old, or too many.
   virtual absl::Status TrimIncidents(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // After a trim, outside of a transaction.
+  // Called after a trim, outside of a transaction.
   virtual absl::Status Vacuum() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Replaces the facts of a stored incident.
   virtual absl::Status ReplaceFacts(const IncidentRow& row)

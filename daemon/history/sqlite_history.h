@@ -24,7 +24,7 @@ class SqliteHistory : public SqlHistory {
   static absl::StatusOr<std::unique_ptr<SqliteHistory>> Open(const std::string& path,
                                                              const HistoryLimits& limits);
   // Opens a history that exists, and brings it to this release's layout. Never makes or renames a
-  // file. Errors say why it cannot be used: it is missing, no history, damaged, or of a later
+  // file. Errors name why it cannot be used: it is missing, no history, damaged, or of a later
   // release.
   static absl::StatusOr<std::unique_ptr<SqliteHistory>> OpenExisting(const std::string& path);
   // Opens a second connection to an open file, for List() and Get(), so that they do not wait for

@@ -16,7 +16,7 @@ constexpr size_t kMostHeldIncidents = 20;  // of one job
 
 }  // namespace
 
-// For the moment in which the queue gets a write.
+// Sets the fence at the moment in which the queue gets a write.
 void WriteQueue::AddFence(const JobId& job, v1::HistoryWrite* write) const {
   if (options_.token_of && !job.job.empty()) SetFence(job, options_.token_of(job), write);
 }

@@ -27,8 +27,8 @@ class WriteQueue {
   struct Entry {
     uint64_t order = 0;                     // its place among all
     uint64_t version = 0;                   // grows with each state of an incident
-    std::string incident;                   // its id; "": a write of something else
-    std::optional<v1::HistoryWrite> write;  // nullopt: a mark in the order of the writes
+    std::string incident;                   // its id; empty means a write of something else
+    std::optional<v1::HistoryWrite> write;  // nullopt means a mark in the order of the writes
     std::function<void()> written;          // may be empty
   };
   struct Counts {

@@ -21,7 +21,7 @@ std::string LineOf(const v1::Incident& incident) {
   return root.culprits().empty() ? "" : root.culprits(0).at();
 }
 
-// Without a place the ranks tell hangs apart.
+// Without a place the ranks distinguish hangs.
 std::string RowSignature(const v1::Incident& hang) {
   const std::string signature = SignatureOf(hang);
   const bool has_place = signature.back() != '/';

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job that hangs, goes on and hangs again: which of its hangs are one row whose alerts go on
-// ("2nd time in 1 min, same rank and line"), and when the end of a hang is told. Pure: time is an
-// argument. One owner, no lock.
+// ("2nd time in 1 min, same rank and line"), and when the end of a hang is reported. Pure: time is
+// an argument. One owner, no lock.
 //
 // A hang joins the row of an earlier one with the same signature if that one was confirmed or ended
 // less than kRepeatWithinNs ago, in any attempt of the job. Its alerts continue those of the row,
-// as long as nobody was told that the row is over; else it is announced anew, with its number. So
+// as long as no alert has said that the row is over; else it is announced anew, with its number. So
 // the end of a hang after which the job goes on waits for a calm: "resolved" is never the last word
 // before the next hang of a row. A job that has ended does not hang again: its end waits for
 // nothing, unless its launcher may start it again. Then the attempt that goes on is its end.
@@ -35,10 +35,11 @@ class AlertFolds {
   };
   // The confirmed hang is about to be announced. Its signature needs its verdicts and lines.
   Place Add(const v1::Incident& hang, int64_t now_ns);
-  // Whether people were told of the hang, which has alerts of its own. Add() expects it of each.
+  // Whether an alert reported the hang, which has alerts of its own. Add() expects it of each.
   void SetTold(const v1::Incident& hang, bool told);
 
-  // The hang is over. True: say so now. False: TakeEnds() will return it, unless it comes back.
+  // The hang is over. True if it must be reported now. False if TakeEnds() will return it, unless
+  // it comes back.
   struct Ending {
     bool is_last = false;      // the job may cause no further alert in this hour
     bool may_restart = false;  // a launcher that restarts jobs has started it
@@ -64,7 +65,7 @@ class AlertFolds {
     int64_t first_ns = 0, last_ns = 0;
     bool is_told = true;   // of the hang `thread`
     bool is_over = false;  // the newest hang
-    v1::Incident end;      // waits to be told; without an id: none does
+    v1::Incident end;      // waits to be reported; without an id: none does
     int64_t end_due_ns = 0;
   };
   using Rows = std::vector<Row>;

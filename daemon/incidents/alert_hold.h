@@ -26,7 +26,7 @@ inline bool HoldsAlert(const AlertHold& hold, int64_t now_ns, int64_t most_ns = 
   return (hold.owes_stacks || hold.has_unjudged) && now_ns - hold.confirmed_ns < most_ns;
 }
 
-// What people know of a hang that lasts.
+// What alerts have reported of a hang that lasts.
 struct Reminder {
   int64_t said_ns = 0;  // the time of its first alert, or of the newest reminder
   bool is_announced = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stacks that an incident has requested and that have not come: how long its first report waits
-// for them, and what the report says where they are lacking. Pure; one owner, no lock.
+// for them, and what the report notes where they are lacking. Pure; one owner, no lock.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Incident;
 class AwaitedStacks {
  public:
   void Add(const StackRequest& request, int64_t now_ns);
-  // Also for a reply without a stack.
+  // Call it also for a reply without a stack.
   void Remove(const StackResult& result);
   // Takes from the state when the agents that owe stacks were last heard.
   void Hear(const JobState& state);
@@ -31,7 +31,7 @@ class AwaitedStacks {
   // Whether a report waits for the stacks of the newest request. It waits kStacksWithinNs for
   // any agent, and kLateStacksWithinNs for an agent that still reports: its host is busy.
   bool MayComeSoon(int64_t now_ns) const;
-  // Says in the root verdict of which ranks no stack has come. Removes what it said before.
+  // Says in the root verdict of which ranks no stack has come. Removes its earlier notes.
   void Explain(int64_t now_ns, v1::Incident* incident) const;
 
   static constexpr int64_t kStacksWithinNs = 2'000'000'000;

@@ -195,7 +195,7 @@ std::optional<v1::Incident> BookReader::FindInMemory(const std::string& id) cons
   return std::nullopt;
 }
 
-// Without an answer of the history the incident has no recurrence: that is no reason to hide the
+// Without an answer of the history the incident has no recurrence: that is not a reason to hide the
 // rest.
 void BookReader::AddRecurrence(v1::Incident* incident) const {
   if (!incident->has_confirmed_at() || incident->verdicts().empty()) return;

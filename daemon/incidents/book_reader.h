@@ -38,15 +38,15 @@ struct JobBrief {
 
 class BookReader {
  public:
-  // All outlive this object. `ownership`: nullptr: all jobs are this daemon's.
+  // All outlive this object. `ownership`: nullptr means all jobs are this daemon's.
   BookReader(const IncidentStore* store, const IncidentWriters* writers, Timeline* timeline,
              const JobOwnership* ownership)
       : store_(store), writers_(writers), timeline_(timeline), ownership_(ownership) {}
 
   // Incidents since the start, of one job or of all jobs for "", oldest first.
   std::vector<v1::Incident> All(const std::string& job) const;
-  // Includes the history. If it is unreadable, a note in the response says so. `newer`: incidents
-  // of other daemons, in a newer state than the history's.
+  // Includes the history. If it is unreadable, a note in the response reports it. `newer`:
+  // incidents of other daemons, in a newer state than the history's.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
                                                  std::vector<v1::Incident> newer = {}) const;
   // What comes back; of what the history has. Hangs that last cost what they cost now. `who`: the
@@ -54,7 +54,7 @@ class BookReader {
   absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
       const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer = {},
       const std::string& who = "") const;
-  // Includes the history. kNotFound says how to list the incidents.
+  // Includes the history. kNotFound names how to list the incidents.
   absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 
   std::vector<v1::Silence> ListSilences(const Tenants& tenants) const;

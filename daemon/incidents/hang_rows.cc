@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// Whoever takes care of the first takes care of all.
+// The person who takes care of the first takes care of all.
 void HangRows::Join(const JobIncidents& job, int64_t now_ns, IncidentRecord* record) {
   const AlertFolds::Place place = folds_.Add(record->incident, now_ns);
   if (place.first_words.empty()) return;  // the first, or known from an earlier daemon
@@ -25,7 +25,7 @@ void HangRows::Join(const JobIncidents& job, int64_t now_ns, IncidentRecord* rec
   }
 }
 
-// Of any attempt of the job. nullptr: it is no longer in memory.
+// Finds an incident of any attempt of the job. nullptr if it is no longer in memory.
 IncidentRecord* HangRows::FindToChange(const JobId& job, const std::string& incident) {
   for (JobIncidents* const attempt : table_->AttemptsOf(job)) {
     IncidentRecord* record = FindRecord(incident, attempt);
@@ -44,7 +44,7 @@ bool HangRows::EndsNow(const JobIncidents& job, const v1::Incident& hang, bool i
   return folds_.EndsNow(hang, {is_last, may_restart}, now_ns);
 }
 
-// "Resolved" is no last word after which hangs were confirmed.
+// An alert that reports "resolved" names hangs confirmed later.
 std::vector<v1::Incident> HangRows::TakeEnds(int64_t now_ns) {
   std::vector<v1::Incident> ends = folds_.TakeEnds(now_ns);
   for (v1::Incident& end : ends) {

@@ -21,10 +21,10 @@ class HangRows {
  public:
   explicit HangRows(IncidentTable* table) : table_(table) {}
 
-  // Takes the confirmed hang into its row, and tells the first hang of that row.
+  // Takes the confirmed hang into its row, and returns the first hang of that row.
   void Join(const JobIncidents& job, int64_t now_ns, IncidentRecord* record);
   void SetTold(const v1::Incident& hang, bool told) { folds_.SetTold(hang, told); }
-  // Whether to say now that the hang is over. `is_last`: as AlertFolds::Ending.
+  // Whether to report now that the hang is over. `is_last`: as AlertFolds::Ending.
   bool EndsNow(const JobIncidents& job, const v1::Incident& hang, bool is_last, int64_t now_ns);
   // The ends that are due.
   std::vector<v1::Incident> TakeEnds(int64_t now_ns);

@@ -27,7 +27,7 @@ bool HostHangsDesk::HasAgents() const {
   return !agents_.empty();
 }
 
-// Of too many, those with broken hardware.
+// If there are too many, keeps those with broken hardware.
 v1::HostHangs HostHangsDesk::HangsFor(const Agent& agent, const HangsByHost& hangs) {
   v1::HostHangs wanted;
   const auto of_host = hangs.find(agent.name.host);
@@ -41,7 +41,7 @@ v1::HostHangs HostHangsDesk::HangsFor(const Agent& agent, const HangsByHost& han
   return wanted;
 }
 
-// An agent that does not read loses its stream, and is told all on the next one.
+// An agent that does not read loses its stream, and gets all on the next one.
 void HostHangsDesk::Update(const HangsByHost& hangs) {
   const MutexLock lock(mutex_);
   for (auto& [id, agent] : agents_) {

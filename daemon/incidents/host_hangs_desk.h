@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells agents which hangs the daemon blames their hosts for, if they want to know, and if their
+// Sends agents which hangs the daemon blames their hosts for, if they want to know, and if their
 // tenants may.
 //
 // Thread-safe. It sends with its mutex held, which comes before those of AgentService.
@@ -30,7 +30,7 @@ class HostHangsDesk {
 
   explicit HostHangsDesk(Send send) : send_(std::move(send)) {}
 
-  // For each stream of the agent. A new stream is told all by the next Update().
+  // Call it for each stream of the agent. A new stream gets all by the next Update().
   void Connected(const AgentName& agent) ABSL_LOCKS_EXCLUDED(mutex_);
   void Disconnected(const AgentName& agent) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -44,7 +44,7 @@ class HostHangsDesk {
   struct Agent {
     AgentName name;
     int streams = 0;
-    std::optional<std::string> told;  // the last message, serialized; nullopt: its stream is new
+    std::optional<std::string> told;  // the last message, serialized; nullopt if its stream is new
   };
 
   static v1::HostHangs HangsFor(const Agent& agent, const HangsByHost& hangs);

@@ -62,7 +62,7 @@ void IncidentAlerts::Announce(JobIncidents* job, IncidentRecord* record) {
   Say(*record, goes_on ? AlertEvent::kUpdated : AlertEvent::kConfirmed);
 }
 
-// False: the alert of the confirmed incident is held back.
+// False if the alert of the confirmed incident is held back.
 bool IncidentAlerts::IsWithinQuota(const JobIncidents& job, IncidentRecord* record) {
   if (!has_receivers_) return true;
   IncidentQuota& quota = *parts_.quota;
@@ -101,7 +101,7 @@ void IncidentAlerts::SayWhatIsNew(bool has_new_stacks, JobIncidents* job) {
   const v1::Verdict& known = record->incident.verdicts(0);
   const std::vector<Advice>& advice = live->verdicts.front().advice;
   const std::string said = known.advice().empty() ? "" : known.advice(0).id();
-  // A restarted daemon knows less than its alert says, until it has stacks.
+  // A restarted daemon has less than its alert reported, until it has stacks.
   const bool is_restored = record->confirmed_ns == 0;
   const bool is_advised_anew = !is_restored && said != (advice.empty() ? "" : advice.front().id);
   if (!has_new_stacks && !is_advised_anew) return;
@@ -188,7 +188,7 @@ void IncidentAlerts::SendDueEnds(int64_t until_ns) {
   }
 }
 
-// Of hangs that last and that nobody has acknowledged.
+// Sends reminders of hangs that last and that no person has acknowledged.
 void IncidentAlerts::SendReminders() {
   if (remind_every_ns_ == 0) return;
   const int64_t now_ns = timeline_->Now();

@@ -33,10 +33,10 @@ class IncidentAlerts {
 
   // The event has changed the incident.
   void Act(const IncidentEvent& event, JobIncidents* job, IncidentRecord* record);
-  // A diagnosis has judged the job. What a message says may have changed without an event: lines
-  // come with stacks, and advice with what hosts show.
+  // A diagnosis has judged the job. The content of a message may have changed without an event:
+  // lines come with stacks, and advice with what hosts show.
   void SayWhatIsNew(bool has_new_stacks, JobIncidents* job);
-  // For the first diagnosis that finds a restored incident again.
+  // Called by the first diagnosis that finds a restored incident again.
   void SendLacking(const std::vector<Verdict>& verdicts, JobIncidents* job);
   void Say(const IncidentRecord& record, AlertEvent event);
   // Sends all that has become due by itself.
@@ -44,7 +44,7 @@ class IncidentAlerts {
 
   // No stacks come any more for the first alerts that wait for some.
   void BeginStop() { is_stopping_ = true; }
-  // Sends these. `ends`: also the ends that wait for a calm, which no next daemon will tell.
+  // Sends these. `ends`: also the ends that wait for a calm, which no next daemon will report.
   void SendLast(bool ends);
 
  private:

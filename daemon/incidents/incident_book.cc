@@ -48,7 +48,7 @@ std::vector<Verdict> SetWarnings(std::vector<Verdict> verdicts, JobIncidents* jo
   return verdicts;
 }
 
-// The verdicts from which incidents follow. `not_seen`: "": the whole job is seen.
+// The verdicts from which incidents follow. `not_seen`: empty if the whole job is seen.
 std::vector<Verdict> Prepare(const JobState& state, std::vector<Verdict> verdicts,
                              const std::string& not_seen, JobIncidents* job) {
   verdicts = SetWarnings(std::move(verdicts), job);
@@ -133,7 +133,7 @@ std::vector<StackRequest> IncidentBook::ActOnEvents(const JobState& state,
       record->awaited.Add(requests.back(), timeline_->Now());
     }
     if (event.kind != IncidentEvent::Kind::kEnded) continue;
-    // The end of a job is no news after its hang was reported.
+    // The end of a job is not news after its hang was reported.
     for (const auto& [id, comm] : state.communicators) job->judged_ends.insert(id);
   }
   return requests;
@@ -145,7 +145,7 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   store_.table.SetChanged(job, record);
   if (event.kind == IncidentEvent::Kind::kConfirmed) {
     record->confirmed_ns = event.incident.confirmed_ns;
-    store_.silenced.Check(*job, record);  // so that the history knows it at once
+    store_.silenced.Check(*job, record);  // so that the history has it at once
   }
   if (event.kind != IncidentEvent::Kind::kTakeStacksAgain &&
       event.kind != IncidentEvent::Kind::kTakeStacksOfRest) {
@@ -219,7 +219,7 @@ void IncidentBook::EndAbandoned() {
       continue;
     }
     Abandon(&job, now_ns);
-    // After the alert: a daemon that continues here looks for it only where it knows the hosts.
+    // After the alert: a daemon that continues here looks for it only if it has the hosts.
     writers_.history->Apply(WriteOfForgottenHosts(key));
     job.hosts.SetUnrecorded();
   }
@@ -303,7 +303,7 @@ void IncidentBook::WriteReport(IncidentPublisher::Draft draft) {
     }
   }
   *draft.incident.mutable_stack_tree() = merged;
-  if (draft.is_last) writers_.history->Save(draft.incident);  // nobody else saves these stacks
+  if (draft.is_last) writers_.history->Save(draft.incident);  // no other thread saves these stacks
   // A report describes the hang. The end of the job afterwards (possibly caused by --on-hang) is in
   // closed_at, and the hang stays confirmed.
   if (draft.incident.state() == "ended") draft.incident.set_state("confirmed");
@@ -330,7 +330,7 @@ void IncidentBook::Finish(SteadyTime begun) {
   if (writers_.alerts == nullptr) return;
   {
     const MutexLock lock(store_.mutex);
-    // With a history the next daemon tells the ends that wait for a calm.
+    // With a history the next daemon reports the ends that wait for a calm.
     store_.alerts.SendLast(/*ends=*/!writers_.is_kept);
   }
   writers_.alerts->BeginFinish();

@@ -29,7 +29,7 @@ namespace rollcall {
 class IncidentBook {
  public:
   // `timeline` and `counters` must outlive this object. `counters`: counts what exceeds the quota;
-  // nullptr: nobody counts.
+  // nullptr if nothing is counted.
   IncidentBook(IncidentBookOptions options, Timeline* timeline, DaemonCounters* counters = nullptr);
 
   // Opens the history. Returns kUnavailable, with the reason, if it is unusable. Call it once,
@@ -64,7 +64,7 @@ class IncidentBook {
   void Publish() ABSL_LOCKS_EXCLUDED(store_.mutex);
 
   void SetQuota(const IncidentQuotaLimits& limits) ABSL_LOCKS_EXCLUDED(store_.mutex);
-  // Of incidents from now on.
+  // Applies to incidents from now on.
   void SetHostLabels(HostLabels labels) ABSL_LOCKS_EXCLUDED(store_.mutex);
 
   // From now on no report waits for stacks, because no more will come.

@@ -44,7 +44,7 @@ void IncidentPublisher::SaveAnyway(IncidentRecord* record) {
   Save(record);
 }
 
-// A hang that lasts is none of a job that flaps.
+// A hang that lasts does not make a job flap.
 void IncidentPublisher::SaveIfItLasts(const JobIncidents& job, IncidentRecord* record) {
   const std::optional<Incident>& live = job.life.live();
   if (!live || live->id != record->incident.id() || live->confirmed_ns == 0) return;
@@ -71,7 +71,7 @@ std::vector<IncidentPublisher::Draft> IncidentPublisher::TakeDrafts() {
   return drafts;
 }
 
-// True: there is more to do later.
+// True if there is more to do later.
 bool IncidentPublisher::Publish(const JobIncidents& job, IncidentRecord* record,
                                 std::vector<Draft>* drafts) {
   if (record->is_over_quota) return true;

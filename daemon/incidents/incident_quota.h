@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many incidents of a job are stored, and how many alerts it causes, in an hour. A job that
-// hangs, goes on and hangs again makes an incident each time: nobody wants to be called each time.
+// hangs, goes on and hangs again makes an incident each time, which must not call a person each
+// time.
 //
-// Alerts: beyond the limit they are held back. One alert tells of all that were held back: when
+// Alerts: beyond the limit they are held back. One alert reports all that were held back: when
 // there is room again, or when an incident whose alert was held back lasts. So no lasting hang
 // stays unannounced. Incidents: beyond the limit an incident is shown while it lasts, and neither
 // stored nor reported. A suspicion and a hang count separately, so that suspicions cannot hide a
@@ -46,7 +47,7 @@ class IncidentQuota {
   // Whether the incident that is confirmed now may be stored. `is_stored`: it is already.
   bool MayStoreConfirmed(const JobId& job, bool is_stored, int64_t now_ns);
 
-  // Whether the alert of the incident that is confirmed now may go out. False: it is held back.
+  // Whether the alert of the incident that is confirmed now may go out. False if it is held back.
   bool MayAlert(const JobId& job, const v1::Incident& incident, int64_t now_ns);
   // Whether the next alert of the job would be held back.
   bool IsFull(const JobId& job) const;
@@ -56,7 +57,7 @@ class IncidentQuota {
   // One alert for those that were held back.
   struct Due {
     JobId job;
-    v1::Incident incident;  // the newest, without stacks; its summary tells of all
+    v1::Incident incident;  // the newest, without stacks; its summary lists all
   };
   std::vector<Due> TakeDue(int64_t now_ns);
 
@@ -77,7 +78,7 @@ class IncidentQuota {
   };
   struct Job {
     Window opened, confirmed, alerts;
-    size_t held = 0;      // alerts that were held back, and that no alert has told of
+    size_t held = 0;      // alerts that were held back, and that no alert has reported
     v1::Incident newest;  // of those
     int64_t newest_ns = 0;
   };

@@ -59,7 +59,7 @@ struct JobIncidents {
 
 // Returns nullptr if there is no such incident, or newer ones replaced it.
 IncidentRecord* FindRecord(const std::string& incident, JobIncidents* job);
-// Of the live incident.
+// Returns the live incident.
 IncidentRecord* FindLive(JobIncidents* job);
 // Finds it, or adds it in the place of the oldest of too many.
 IncidentRecord* AddRecord(const std::string& incident, JobIncidents* job);

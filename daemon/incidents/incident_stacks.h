@@ -26,7 +26,7 @@ void AddFailure(const v1::ProcessStack& stack, v1::Incident* incident);
 // What a sample of a process shows beside the one before it.
 struct StackChange {
   Motion motion = Motion::kUnknown;
-  // nullopt: it is the first.
+  // nullopt if it is the first.
   std::optional<std::vector<ChildAtWork>> children_at_work = {};
   double receives = 0;  // bytes a second
 };

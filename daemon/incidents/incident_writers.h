@@ -29,9 +29,9 @@ struct IncidentBookOptions {
   HostLabels host_labels;
   bool log_incidents = true;
   int64_t alert_waits_ns = kAlertWaitsNs;  // for the first stacks
-  // From an alert of a hang that lasts to the next one, until somebody acknowledges it; 0: none.
+  // From an alert of a hang that lasts to the next one, until somebody acknowledges it, or 0.
   int64_t remind_every_ns = 0;
-  // outlives the book; nullptr: all jobs are this daemon's
+  // outlives the book; nullptr means all jobs are this daemon's
   const JobOwnership* ownership = nullptr;
 };
 
@@ -49,7 +49,7 @@ struct IncidentWriters {
   bool is_kept = false;  // the history outlives the daemon
   std::unique_ptr<HistoryKeeper> history;
   std::unique_ptr<ReportQueue> reports;
-  std::unique_ptr<AlertSender> alerts;  // nullptr: Start() failed or was not called
+  std::unique_ptr<AlertSender> alerts;  // nullptr if Start() failed or was not called
 };
 
 }  // namespace rollcall

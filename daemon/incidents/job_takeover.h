@@ -16,7 +16,7 @@ namespace rollcall {
 
 class JobTakeover {
  public:
-  // All outlive this object. `ownership`: nullptr: all jobs are this daemon's.
+  // All outlive this object. `ownership`: nullptr means all jobs are this daemon's.
   JobTakeover(IncidentStore* store, const IncidentWriters* writers, Timeline* timeline,
               const JobOwnership* ownership)
       : store_(store), writers_(writers), timeline_(timeline), ownership_(ownership) {}
@@ -27,10 +27,10 @@ class JobTakeover {
   void SaveAgain();
 
   // Takes over a job from another daemon, with what that one has stored. It goes on as after a
-  // restart. An incident of this daemon that nobody knows of, because the job was unproven, gives
-  // way to the stored one: both are about the same hang.
+  // restart. An incident of this daemon that no other daemon has seen, because the job was
+  // unproven, gives way to the stored one: both are about the same hang.
   void Adopt(const JobId& job, Continuation from_earlier);
-  // Takes the job although nobody can say which numbers its incidents have: uses the time instead.
+  // Takes the job although it is unknown which numbers its incidents have: uses the time instead.
   void AvoidNumbersOfOthers(const JobId& job);
   // The job is proven to be this daemon's: what it found out before may be stored.
   void StoreProven(const JobId& job);

@@ -53,7 +53,7 @@ std::vector<Report> FindReports(const std::string& report_dir) {
   return reports;
 }
 
-// Whether the folder is a report that nobody needs any more.
+// Whether the folder is a report that is no longer needed.
 bool MayDelete(const Report& report, int64_t now_ns,
                const std::function<bool(const std::string& id)>& is_live) {
   const std::string content =

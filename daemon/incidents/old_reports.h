@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// 0: no limit.
+// 0 means no limit.
 struct ReportLimits {
   int64_t keep_ns = 0;
   size_t count = 0;

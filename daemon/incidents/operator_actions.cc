@@ -31,7 +31,7 @@ absl::Status OperatorActions::Change(const std::string& id,
   return status;
 }
 
-// False: the incident is not in memory.
+// False if the incident is not in memory.
 bool OperatorActions::ChangeInMemory(const std::string& id,
                                      const std::function<absl::Status(v1::Incident*)>& change,
                                      absl::Status* status) {
@@ -46,7 +46,7 @@ bool OperatorActions::ChangeInMemory(const std::string& id,
     if (is_taken) store_->rows.ShareAcknowledgement(record->incident);
     record->dirty = true;
     store_->table.SetChanged(&job, record);
-    store_->publisher.SaveAnyway(record);  // a person's words are kept, whatever the quota says
+    store_->publisher.SaveAnyway(record);  // a person's words are kept, whatever the quota
     store_->alerts.Say(*record, is_taken ? AlertEvent::kAcknowledged : AlertEvent::kAnnotated);
     return true;
   }
@@ -68,7 +68,7 @@ absl::StatusOr<v1::Silence> OperatorActions::EndSilence(const std::string& id,
 
 void OperatorActions::RefreshSilences() {
   const absl::StatusOr<std::vector<v1::Silence>> stored = writers_->history->ListSilences();
-  if (!stored.ok()) return;  // the keeper says what is wrong
+  if (!stored.ok()) return;  // the keeper reports what is wrong
   const MutexLock lock(store_->mutex);
   store_->silenced.Merge(*stored);
 }

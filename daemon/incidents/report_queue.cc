@@ -95,7 +95,7 @@ struct ReportQueue::Core {
   Condition wake;
   // Newest unwritten states, by incident.
   std::map<std::string, Item> waiting ABSL_GUARDED_BY(mutex);
-  std::string writing ABSL_GUARDED_BY(mutex);  // incident of the report in progress; "": none
+  std::string writing ABSL_GUARDED_BY(mutex);  // incident of the report in progress, or empty
   JobKey writing_job ABSL_GUARDED_BY(mutex);
   int64_t writing_since_ns ABSL_GUARDED_BY(mutex) = 0;  // when that state came
   // Written, but perhaps not on the disk, oldest first.
@@ -189,7 +189,7 @@ void ReportQueue::Core::RunSyncer() {
   }
 }
 
-// 0: now; -1: never.
+// 0 means now; -1 if never.
 int64_t ReportQueue::Core::DeletesIn(int64_t now_ns) const {
   return options.keep.HasAny() ? std::max<int64_t>(next_delete_ns - now_ns, 0) : -1;
 }

@@ -2,7 +2,7 @@
 // Writes reports on its own threads, so that a slow, full or dead disk delays no other thread.
 //
 // Only the newest state of each incident waits. The queue retries a failed write after 1 s, then
-// after growing pauses, until it succeeds; the report then says how late it is. The queue logs and
+// after growing pauses, until it succeeds; the report then notes how late it is. The queue logs and
 // counts every loss: see Counts and Finish(). A second thread waits until the reports are on the
 // disk (SyncReport()), so that a busy disk delays no report. At its start the queue removes what
 // killed writers have left over; at its start and once an hour it deletes old reports. Thread-safe.
@@ -24,7 +24,7 @@ namespace rollcall {
 struct ReportQueueOptions {
   std::string report_dir;
   Backoff retry{1'000'000'000, 60'000'000'000};
-  int64_t late_after_ns = 5'000'000'000;  // a report after this delay says so
+  int64_t late_after_ns = 5'000'000'000;  // a report after this delay notes it
   size_t most_waiting = 200;  // limit of waiting incidents; each may have megabytes of stacks
   ReportLimits keep;
   // An earlier daemon may have been killed after it wrote a report and before it saved the path.
@@ -38,8 +38,8 @@ class ReportQueue {
   struct Result {
     JobKey job;
     std::string incident;
-    std::string folder;  // "": the queue gave up
-    std::string note;    // how late the report is, or why there is none; "": on time
+    std::string folder;  // empty if the queue gave up
+    std::string note;    // how late the report is, or why there is none; empty if on time
   };
   struct Counts {
     uint64_t written = 0;  // created or updated

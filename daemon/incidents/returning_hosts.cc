@@ -27,7 +27,7 @@ std::string MissingHostsInWords(const std::set<std::string>& hosts) {
                       named < hosts.size() ? ", among them " : ": ", absl::StrJoin(names, ", "));
 }
 
-// For a job whose hosts are unknown.
+// Words it for a job whose hosts are unknown.
 std::string UnreportedRanksInWords(const RankCount& ranks) {
   return absl::StrCat("the daemon was started after the job, and of ", ranks.all, " ranks ",
                       ranks.unreported, ranks.unreported == 1 ? " has" : " have",
@@ -47,7 +47,7 @@ bool ReturningHosts::Awaits(const JobIncidents& job, int64_t now_ns) const {
   return (!is_known_ || !job.hosts.missing().empty()) && now_ns - since_ns < kReturnWithinNs;
 }
 
-// Without a history nobody knows which hosts a job had that began before this daemon.
+// Without a history it is unknown which hosts a job had that began before this daemon.
 std::string ReturningHosts::WhatIsNotSeen(const JobState& state, const JobIncidents& job,
                                           int64_t began_ns) const {
   if (!job.hosts.missing().empty()) return MissingHostsInWords(job.hosts.missing());

@@ -26,7 +26,7 @@ class SilencedAlerts {
   SilencedAlerts(const IncidentBookOptions& options, const IncidentWriters* writers,
                  Timeline* timeline, IncidentTable* table);
 
-  // As of Silences. A new silence holds back alerts at once.
+  // See Silences. A new silence holds back alerts at once.
   absl::StatusOr<v1::Silence> Add(const v1::Silence& wanted, int64_t seconds,
                                   const std::string& who, const Tenants& tenants);
   absl::StatusOr<v1::Silence> End(const std::string& id, const Tenants& tenants);

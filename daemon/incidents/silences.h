@@ -33,13 +33,13 @@ std::string SilenceInWords(const std::string& tenant, const std::string& job,
 
 class Silences {
  public:
-  // `daemon`: part of the ids, where several daemons share the store; "": there is one.
+  // `daemon`: part of the ids, where several daemons share the store; empty if there is one.
   explicit Silences(std::string daemon = "") : daemon_(std::move(daemon)) {}
 
   // Begins a silence of `seconds` for the tenant, job, host and cause of `wanted`, with its
   // comment. `tenants`: for which `who` may act. Returns it with its id and times.
   // kInvalidArgument, kOutOfRange, kPermissionDenied, kFailedPrecondition (there are
-  // kMostSilences): the message says what to do.
+  // kMostSilences): the message names what to do.
   absl::StatusOr<v1::Silence> Add(const v1::Silence& wanted, int64_t seconds,
                                   const std::string& who, const Tenants& tenants, int64_t now_ns);
   // Ends it now. Returns its last state. kNotFound: there is none that `tenants` may act on, or it
@@ -62,7 +62,7 @@ class Silences {
   // The silences that fit the incident; the one that ends last comes last. The next call that
   // changes something invalidates them.
   std::vector<v1::Silence*> FindAll(const v1::Incident& incident, int64_t now_ns);
-  // The last of them; nullptr: none.
+  // The last of them, or nullptr.
   v1::Silence* Find(const v1::Incident& incident, int64_t now_ns);
 
   // Returns the silences that have not ended and that `tenants` may see; the one that ends next

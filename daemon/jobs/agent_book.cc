@@ -8,7 +8,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kUsualTickNs = 100'000'000;  // of agents that do not say
+constexpr int64_t kUsualTickNs = 100'000'000;  // of agents that do not report it
 constexpr int64_t kLongestTickNs = 60'000'000'000;
 constexpr int kTicksUntilStale = 3;
 constexpr int kTicksUntilSilent = 5;
@@ -31,7 +31,7 @@ class AgentBook::Agent {
  public:
   explicit Agent(AgentName n) : name(std::move(n)) {}
   int64_t LastSeenNs() const { return std::max(heard.heard_ns, welcomed_ns); }
-  // So long without a stream that nobody asks for it.
+  // So long without a stream that no query needs it.
   bool IsOld(int64_t now_ns) const {
     return streams <= 0 && unapplied == 0 &&
            now_ns - std::max(LastSeenNs(), came_ns) > kAgentsKeptNs;
@@ -50,7 +50,7 @@ class AgentBook::Agent {
   int64_t came_ns = 0;       // of the newest tick
   int ticks = 0;             // that have come, up to kTicksToSettle
   LeftOut left_out;          // as last reported
-  uint64_t gone = 0;         // its place in gone_; 0: it has none
+  uint64_t gone = 0;         // its place in gone_, or 0
 };
 
 const AgentName& AgentBook::Name(const AgentPtr& agent) { return agent->name; }

@@ -29,14 +29,14 @@ class AgentBook {
 
   // Where a tick comes from, and how to read its times.
   struct Origin {
-    AgentPtr agent;          // nullptr: the tick was read from files
+    AgentPtr agent;          // nullptr if the tick was read from files
     int64_t now_ns = 0;      // when it was made, by the daemon's clock
     int64_t offset_ns = 0;   // from the agent's clock to the daemon's, as estimated now
-    int64_t came_ns = 0;     // when it came; 0: what it says never becomes old
-    int64_t tick_ns = 0;     // the agent's interval between ticks, as far as the daemon knows
+    int64_t came_ns = 0;     // when it came; 0 means its reports never become old
+    int64_t tick_ns = 0;     // the agent's interval between ticks, as far as known
     bool is_urgent = false;  // see SetUrgent()
-    // The agent has made a newer tick, which came before: on another stream. What this one says is
-    // not true any more, and the agent will not say again what has not changed since the newer one.
+    // The agent has made a newer tick, which came before: on another stream. The report of this one
+    // no longer holds, and the agent will not repeat what has not changed since the newer one.
     bool is_outdated = false;
     int64_t shift_ns = 0;  // what offset_ns differs from the first estimate
   };
@@ -66,7 +66,7 @@ class AgentBook {
   // Returns what is new since the last call for this agent.
   LeftOut RecordLeftOut(const Origin& origin, const LeftOut& left_out) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // When the oldest tick came that is not applied; 0: all are.
+  // When the oldest tick came that is not applied; 0 if all are.
   int64_t OldestUnapplied() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // How late the usual tick came in the last seconds: so late, or less, were `share` of them.
@@ -81,7 +81,7 @@ class AgentBook {
 
   // Whether `agent` may take over a process from `owner`: that one is not connected, or silent.
   bool IsFree(const AgentPtr& owner) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether a stream of the agent brings ticks, none of them missing.
+  // Whether a stream of the agent brings ticks, without a gap.
   bool IsHeard(const AgentPtr& agent) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The agent's reports on processes of another agent were refused.
   void SetRefused(const AgentPtr& agent) ABSL_LOCKS_EXCLUDED(mutex_);

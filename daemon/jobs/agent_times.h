@@ -4,8 +4,8 @@
 //
 // Nothing that a process did or waits for is older than the process. Where its start is not known,
 // or is older than a process can be, the start of its host is the limit, and a year in any case: a
-// wait must not be "498,835 h" old because its agent says so, or because a damaged segment does.
-// Nothing that a tick tells has happened after the tick was made.
+// wait must not be "498,835 h" old because its agent reports it, or because a damaged segment does.
+// Nothing that a tick reports has happened after the tick was made.
 //
 // All limits are on the agent's own clock, so no difference of clocks harms an honest agent. Pure.
 #pragma once
@@ -23,7 +23,7 @@ class Identity;
 
 class AgentTimes {
  public:
-  // `since_ns`: from EarliestNs(), on the agent's clock; 0: not known. A tick that was read from
+  // `since_ns`: from EarliestNs(), on the agent's clock; 0 if unknown. A tick that was read from
   // files has no limits: it may be of another host, and is as old as the file.
   AgentTimes(const AgentBook::Origin& origin, int64_t since_ns);
 
@@ -35,8 +35,8 @@ class AgentTimes {
   // gets better, and must not change the order of what one process did. Within two seconds.
   int32_t shift_ns() const { return shift_ns_; }
 
-  // Since when a process with this identity may have done something, on the agent's clock; 0: not
-  // known.
+  // Since when a process with this identity may have done something, on the agent's clock; 0 if
+  // unknown.
   static int64_t EarliestNs(const v1::Identity& identity);
 
  private:

@@ -27,7 +27,7 @@ class CallRate {
   // `calls` is the number that all ranks have entered since the job began.
   void Count(int64_t now_ns, uint64_t calls, int32_t ranks);
 
-  // Calls per second of an average rank, between the last two calls of Count(). 0: no rank moves,
+  // Calls per second of an average rank, between the last two calls of Count(). 0 if no rank moves,
   // or there are not two values yet.
   double now() const { return history_.empty() ? 0 : history_.back(); }
   // One value for each interval, oldest first.

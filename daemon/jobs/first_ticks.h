@@ -27,7 +27,7 @@ class FirstTicks {
   void Add(const std::string& id);
   // The agent's first tick is applied, or it could not be welcomed. Ignores others.
   void Done(const std::string& id) { turns_.erase(id); }
-  // The agent has no stream any more. A whole fleet may go at once, so this is no search.
+  // The agent has no stream any more. A whole fleet may go at once, so this does not search.
   void Gone(const std::string& id);
   // The agents whose turn begins now: the caller welcomes them.
   std::vector<std::string> Next(int64_t now_ns);

@@ -29,12 +29,12 @@ class JobIndex {
   };
 
   void Add(const JobKey& key, std::shared_ptr<StoredJob> job) ABSL_LOCKS_EXCLUDED(mutex_);
-  // False: there was no such job.
+  // False if there was no such job.
   bool Remove(const JobKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether anybody has got the job from here, and still has it.
   bool IsInUse(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // nullptr: there is no such job.
+  // nullptr if there is no such job.
   std::shared_ptr<StoredJob> At(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool Has(const JobKey& key) const { return At(key) != nullptr; }
   size_t CountAttempts() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,8 +55,8 @@ class JobIndex {
   std::vector<JobKey> KeysOfTenant(const std::string& tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of one job, newest first.
   std::vector<AttemptRef> AttemptsFor(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The job of that name: the tenant's; for "" the default tenant's, else the first of any
-  // tenant; the newest attempt, if none is named.
+  // The job of that name: the tenant's; for "" the default tenant's, else the first of any tenant;
+  // the newest attempt, if the selector names no attempt.
   std::optional<JobKey> Find(const std::string& tenant, const std::string& job,
                              std::optional<int32_t> attempt,
                              const Tenants& tenants = Tenants::All()) const

@@ -26,7 +26,7 @@ std::optional<Owner> JobRoom::OwnerOf(const JobKey& job) const {
 
 void JobRoom::AddProcess(const JobKey& job, const Owner& owner) {
   Processes& processes = counts_[job];
-  // Whose process ended before its agent could look whose it was.
+  // Its process ended before its agent could look up the owner.
   if (absl::EndsWith(OwnerOf(job).value_or(Owner()).user, kUnknownUser)) {
     TakeAway(job);
     AddJob(job, owner);

@@ -4,9 +4,9 @@
 // A job belongs to the user who has begun it, and its processes to the job. Users may have guests
 // in jobs of others.
 //
-// Jobs that are over make room first, those of whoever has most of them. If none is over, the
-// newest job of the heaviest user or host makes room for whoever has less (base/shares.h). Pure;
-// one owner, no lock.
+// Jobs that are over make room first, those of the owner that has most of them. If none is over,
+// the newest job of the heaviest user or host makes room for one that has less (base/shares.h).
+// Pure; one owner, no lock.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,9 @@ class JobRoom {
   // The processes of this user in attempts of the job that others have begun. These pay for them.
   size_t CountGuests(const JobId& name, const std::string& user) const;
 
-  // The job to forget, so that there is room for a job, or for a process, of `newcomer`. nullopt:
-  // the newcomer has its share.
-  // `is_alive`: false for what has ended already, which makes no living job go.
+  // The job to forget, so that there is room for a job, or for a process, of `newcomer`. nullopt if
+  // the newcomer has its share. `is_alive`: false for what has ended already, which makes no living
+  // job go.
   std::optional<JobKey> MakesRoomForJob(const Owner& newcomer, bool is_alive) const {
     return MakesRoom(living_, newcomer, is_alive);
   }

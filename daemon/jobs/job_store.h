@@ -30,7 +30,7 @@ namespace rollcall {
 class JobStore {
  public:
   // `default_job` names the job of processes whose environment gives none. `counters` counts what
-  // exceeds a limit, and must outlive this object; nullptr: nothing counts it.
+  // exceeds a limit, and must outlive this object; nullptr if nothing counts it.
   explicit JobStore(std::string default_job, const JobStoreLimits& most = {},
                     DaemonCounters* counters = nullptr)
       : most_(most),
@@ -48,8 +48,8 @@ class JobStore {
   // The newest records of a communicator that a whole tick should have: the store would drop more.
   uint32_t RecordsInWholeTicks() const;
 
-  // Routes and applies a tick, for all jobs at once. False: the agent must connect again and send
-  // everything. `came_ns`: as ProcessPlaces::Route().
+  // Routes and applies a tick, for all jobs at once. If false, the agent must connect again and
+  // send everything. `came_ns`: as ProcessPlaces::Route().
   bool Apply(const AgentName& agent, const v1::Tick& tick, int64_t came_ns);
   // By the only agent of the host.
   void Apply(const std::string& host, const v1::Tick& tick, int64_t came_ns) {
@@ -59,7 +59,7 @@ class JobStore {
   // Changes the job's model: what stacks, networks and hosts show. Does nothing if the job is
   // unknown.
   void Change(const JobKey& key, const std::function<void(JobModel*)>& change);
-  // As StoredJob::UpdateHeard().
+  // See StoredJob::UpdateHeard().
   void UpdateHeard(const JobKey& key, int64_t counts_from_ns);
   // The agents of these jobs shall tick faster than the others. Leaves out the jobs with the most
   // agents if together they have more than `most_agents`.
@@ -80,11 +80,11 @@ class JobStore {
   std::vector<Sharer> FindSharers(const JobKey& job, const std::vector<uint64_t>& communicators,
                                   bool by_launch) const;
 
-  // As StoredJob::Read(). Does nothing if the job is unknown.
+  // See StoredJob::Read(). Does nothing if the job is unknown.
   void Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const;
   // A copy: for small jobs. An empty state for a job that is not known.
   JobState Get(const JobKey& key) const;
-  // When its first process began, on the daemon's clock. 0: one began earlier than is known.
+  // When its first process began, on the daemon's clock. 0 if one began earlier than is known.
   int64_t BeganNs(const JobKey& key) const;
   // Rises with every call that may have changed the job.
   uint64_t Version(const JobKey& key) const;

@@ -17,7 +17,7 @@ namespace rollcall {
 struct RankCount {
   size_t all = 0, unreported = 0;
 };
-// By the world size of the processes, else by the largest gap in a communicator.
+// Counts by the world size of the processes, else by the largest gap in a communicator.
 RankCount CountRanks(const JobState& state);
 
 class KnownHosts {

@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// Jobs by what a daemon knows of their owner.
+// Jobs by what a daemon sees of their owner.
 struct FleetJobs {
   size_t owned = 0;
   size_t unproven = 0;  // taken without the database, or not yet loaded from it
@@ -27,10 +27,10 @@ class JobOwnership {
   // Whether its alerts may go out now: no other daemon can have the job at this moment.
   virtual bool MayAlert(const JobId& job) const = 0;
   // Returns the token of the ownership, for writes about the job. If another daemon has the job
-  // now, it is the last one, so that the database refuses the writes. 0: this daemon never had the
-  // job.
+  // now, it is the last one, so that the database refuses the writes. 0 if this daemon never had
+  // the job.
   virtual int64_t TokenOf(const JobId& job) const = 0;
-  // Whether this daemon judges the job while another one may have it, for all this one knows. What
+  // Whether this daemon judges the job while another one may have it, as far as this one sees. What
   // it finds out meanwhile must reach neither the database nor a receiver of alerts.
   virtual bool IsUnproven(const JobId& job) const = 0;
   virtual FleetJobs CountJobs() const = 0;

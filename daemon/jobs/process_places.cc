@@ -54,7 +54,7 @@ std::vector<int> OrderOfUpdates(const v1::Tick& tick) {
 }
 
 // Whose the process is. A user has a number, and is another user in another tenant only if the
-// credential of the agent says so: what a process claims costs nothing.
+// credential of the agent proves it: what a process claims costs nothing.
 Owner OwnerFrom(const AgentName& agent, const v1::Identity& identity) {
   const bool may_write_all =
       std::find(agent.tenants.begin(), agent.tenants.end(), kAll) != agent.tenants.end();
@@ -77,8 +77,8 @@ std::vector<uint64_t> JoinedBy(const v1::ProcessUpdate& update) {
   return ids;
 }
 
-// A time of the agent on the daemon's clock; `unknown_ns` for 0. Nobody counts here what cannot be:
-// StoredJob::Apply() does.
+// A time of the agent on the daemon's clock; `unknown_ns` for 0. What cannot be is not counted
+// here: StoredJob::Apply() does.
 int64_t OnDaemonClock(int64_t time_ns, const AgentTimes& times, int64_t unknown_ns) {
   return time_ns == 0 ? unknown_ns : times.OnDaemonClock(time_ns, nullptr);
 }
@@ -199,7 +199,7 @@ void ProcessPlaces::Note(const Report& report, Placed* placed) {
                     OnDaemonClock(evidence.ended_ns(), report.times, report.origin().now_ns));
 }
 
-// A process that is new here. nullptr: it gets no place.
+// A process that is new here. nullptr means it gets no place.
 ProcessPlaces::Placed* ProcessPlaces::TakeIn(const Report& report) {
   const v1::Identity& identity = report.update.identity();
   const std::optional<JobId> name = NameOf(identity, report.agent);
@@ -222,7 +222,7 @@ ProcessPlaces::Placed* ProcessPlaces::TakeIn(const Report& report) {
   return &placed_.emplace(report.process, Placed{*job, report.origin().agent}).first->second;
 }
 
-// nullopt: the process claims a tenant that its agent may not write.
+// nullopt if the process claims a tenant that its agent may not write.
 std::optional<JobId> ProcessPlaces::NameOf(const v1::Identity& identity,
                                            const AgentName& agent) const {
   const std::optional<std::string> tenant = TenantOf(identity.tenant(), agent.tenants);
@@ -247,8 +247,8 @@ ProcessPlaces::Newcomer ProcessPlaces::NewcomerOf(const Report& report, const Jo
   return newcomer;
 }
 
-// nullopt: there are too many jobs; or it is too early, and the agent sends the identity again when
-// the process uses NCCL.
+// nullopt if there are too many jobs; or it is too early, and the agent sends the identity again
+// when the process uses NCCL.
 std::optional<JobKey> ProcessPlaces::Place(const Report& report, const JobId& name,
                                            const Newcomer& newcomer) {
   const v1::Identity& identity = report.update.identity();

@@ -48,19 +48,19 @@ class ProcessPlaces {
   ProcessPlaces(std::string default_job, const JobStoreLimits& most, SharedByJobs* shared,
                 JobIndex* jobs);
 
-  // Leaves out the jobs that are not owned; outlives this object. nullptr: takes all. Before the
-  // first tick.
+  // Leaves out the jobs that are not owned; outlives this object. With nullptr, it takes all.
+  // Before the first tick.
   void SetOwnership(const JobOwnership* ownership) { ownership_ = ownership; }
 
-  // As AttemptRecords.
+  // See AttemptRecords.
   void RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts) ABSL_LOCKS_EXCLUDED(mutex_);
   AttemptChanges TakeAttemptChanges(const AttemptsToSave& whole) ABSL_LOCKS_EXCLUDED(mutex_);
   std::set<JobKey> OfSameLaunch(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Finds the jobs that a tick concerns. `came_ns`: when the tick came, on the daemon's clock; the
-  // times in the tick are moved onto that clock. 0: they are left as they are, and the report never
-  // becomes old. The first agent that reports a process speaks for it while it is connected and
-  // heard; reports of others are left out.
+  // times in the tick are moved onto that clock. 0 means they are left as they are, and the report
+  // never becomes old. The first agent that reports a process speaks for it while it is connected
+  // and heard; reports of others are left out.
   RoutedTick Route(const AgentName& agent, const v1::Tick& tick, int64_t came_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -77,9 +77,9 @@ class ProcessPlaces {
  private:
   struct Placed {
     JobKey job;
-    AgentBook::AgentPtr agent;  // that reported the process; nullptr: read from files
+    AgentBook::AgentPtr agent;  // that reported the process; nullptr if read from files
     bool has_ended = false;
-    bool has_joined = false;  // a communicator, which its attempt knows
+    bool has_joined = false;  // a communicator, which its attempt has
     int64_t since_ns = 0;     // see AgentTimes::EarliestNs()
   };
   // An update of a tick, and what is known of all updates of the tick.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tick, and what it says of each job.
+// A tick, and what it reports of each job.
 #pragma once
 
 #include <map>

@@ -33,7 +33,7 @@ class Tick;
 // What all jobs of a store share. Outlives them.
 struct SharedByJobs {
   std::shared_ptr<FleetBudget> fleet;
-  DaemonCounters* counters = nullptr;  // nullptr: nothing counts what exceeds a limit
+  DaemonCounters* counters = nullptr;  // nullptr if nothing counts what exceeds a limit
   AgentBook agents;
   std::atomic<uint64_t> changes{0};  // rises whenever any job has changed
 
@@ -50,7 +50,7 @@ class StoredJob {
   // `user`: who has begun it. `has_twin`: it began while another attempt of its name was alive.
   StoredJob(JobKey key, const std::string& user, bool has_twin, SharedByJobs* shared);
 
-  // For a part of the tick that is this job's.
+  // Applies the part of the tick that belongs to this job.
   void Apply(const v1::Tick& tick, const RoutedTick& routed, const RoutedTick::Part& part)
       ABSL_LOCKS_EXCLUDED(mutex_, agents_mutex_);
   void Change(const std::function<void(JobModel*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -64,7 +64,7 @@ class StoredJob {
   uint64_t version() const { return version_; }  // of the model
   bool has_twin() const { return has_twin_; }
 
-  // When its first process began, on the daemon's clock. 0: one began earlier than is known.
+  // When its first process began, on the daemon's clock. 0 if one began earlier than is known.
   int64_t began_ns() const { return began_ns_; }
   // One caller at a time.
   void SetBegan(int64_t process_began_ns);
@@ -86,7 +86,7 @@ class StoredJob {
   ShapeShare shapes_ ABSL_GUARDED_BY(mutex_);
   // When each agent made its newest tick for this job, by its own clock.
   std::vector<int64_t> made_ns_ ABSL_GUARDED_BY(mutex_);
-  // As in the model's state. Changed under both mutexes, so each of them suffices to read.
+  // Ordered as in the model's state. Changed under both mutexes, so each of them suffices to read.
   std::vector<AgentBook::AgentPtr> agents_;
   mutable Mutex agents_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
 };

@@ -30,7 +30,7 @@ class Tick;
 void ClampTimes(v1::Tick* tick);
 
 // A rank or a number of ranks that a job can have; else `unknown`, and it counts as a number that
-// cannot be. Negative values are other ways to say that it is not known, and do not count.
+// cannot be. Negative values also mean unknown, and do not count.
 int32_t KnownRank(int32_t rank, int32_t unknown, DroppedCounts* dropped);
 
 ProcessIdentity ToIdentity(const v1::Identity& update, DroppedCounts* dropped);

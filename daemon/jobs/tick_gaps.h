@@ -19,14 +19,14 @@ class TickGaps {
   void Add(int64_t now_ns, int64_t late_ns);
 
   // So late, or less, were this share of the ticks of the last seconds: an upper bound, from a
-  // coarse scale up to kMostNs. 0: they were in time, or too few ticks came.
+  // coarse scale up to kMostNs. 0 if they were in time, or too few ticks came.
   int64_t Usual(int64_t now_ns, double share) const;
 
   static constexpr int64_t kMostNs = 32'000'000'000;
 
  private:
-  // Bucket 0: up to half a second late. Each further one ends at twice the time, the last at
-  // kMostNs.
+  // Bucket 0 counts what is up to half a second late. Each further one ends at twice the time, the
+  // last at kMostNs.
   static constexpr size_t kBuckets = 7;
   struct Second {
     int64_t second = 0;

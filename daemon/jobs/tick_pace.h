@@ -35,7 +35,7 @@ class TickPace {
 
  private:
   const double cores_;
-  double seconds_per_tick_ = 0;  // smoothed; 0: no tick was measured yet
+  double seconds_per_tick_ = 0;  // smoothed; 0 if no tick was measured yet
   int64_t tick_ns_ = kShortestNs;
   int calm_ = 0;  // calls in a row for which a shorter interval would do
 };

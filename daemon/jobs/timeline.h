@@ -22,11 +22,11 @@ class Timeline {
   // Nanoseconds, comparable to Unix time. Thread-safe; never goes back.
   int64_t Now() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The same as Now(), with the steady clock's value as an argument.
+  // Does what Now() does, with the steady clock's value as an argument.
   int64_t At(int64_t steady_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Start of the time since the last suspension; 0: there was none. Waits count from there, because
-  // an older wait may be due to the suspension.
+  // Start of the time since the last suspension, or 0. Waits count from there, because an older
+  // wait may be due to the suspension.
   int64_t counts_from_ns() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Converts a time to the wall clock. Wrong if someone has set that clock since. For people only.
@@ -35,7 +35,7 @@ class Timeline {
 
  private:
   mutable Mutex mutex_;
-  int64_t steady_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // at the last call; 0: no call yet
+  int64_t steady_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // at the last call; 0 if there is no call yet
   int64_t now_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t counts_from_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };

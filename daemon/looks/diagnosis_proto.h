@@ -12,7 +12,7 @@ namespace rollcall {
 // "hangs", "cannot_tell", "goes_on".
 const char* OutcomeName(LookedAtJob::Outcome outcome);
 
-// Without `now`. Jobs that hang first, then those of which it cannot be told.
+// Does not set `now`. Jobs that hang first, then the unclear ones.
 v1::DiagnoseResponse ToProto(std::vector<LookedAtJob> jobs, const std::vector<v1::HostLook>& looks);
 
 }  // namespace rollcall

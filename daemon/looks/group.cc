@@ -15,7 +15,7 @@ namespace {
 using Looks = std::vector<v1::HostLook>;
 using Members = std::vector<LookedAt>;
 
-// By its user and its best mark.
+// The key is its user and its best mark.
 std::string KeyOf(const Looks& looks, const LookedAt& member) {
   const v1::ProcessLook& process = ProcessAt(looks, member);
   if (process.marks().empty()) return "";

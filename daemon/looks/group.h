@@ -14,12 +14,12 @@ struct LookGroup {
   std::string name;               // of the job, or of its script; another one for each group
   std::vector<LookedAt> members;  // by look, then in the look's order
   // Living processes that have ranks of this job as well, which members have: left behind by an
-  // earlier run. They are no members, and no group has them.
+  // earlier run. They are not members, and no group has them.
   std::vector<LookedAt> left_behind;
 };
 
 // Two processes are of one job if their best marks are equal, and their users. Where two living
-// processes then have one rank, several runs share an address: started_together.h tells them apart.
+// processes then have one rank, several runs share an address: started_together.h separates them.
 std::vector<LookGroup> GroupLooks(const std::vector<v1::HostLook>& looks);
 
 // Whether all ranks of the job run on one host, as far as its marks show.

@@ -157,7 +157,7 @@ class JobJudge {
     return process == nullptr ? -1 : process->global_rank;
   }
 
-  // Some seconds of a job without records are no certainty, and file systems often take longer.
+  // Some seconds of a job without records are not certainty, and file systems often take longer.
   static void Weigh(Verdict* verdict) {
     if (verdict->certainty == Certainty::kCertain) verdict->certainty = Certainty::kLikely;
     const bool is_slow_disk =
@@ -278,7 +278,7 @@ class JobJudge {
     Conclude(state_.now_ns, &result_);
   }
 
-  // Those of the culprits first.
+  // Adds those of the culprits first.
   void AddStacks(const std::set<int32_t>& culprits) {
     for (const bool of_culprits : {true, false}) {
       for (size_t i = 0; i < group_.members.size(); ++i) {

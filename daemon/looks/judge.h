@@ -24,18 +24,18 @@ struct LogOfRanks {
 struct LookedAtJob {
   LookGroup group;  // its processes, in the looks
   enum class Outcome : uint8_t {
-    kGoesOn,      // it moves, is idle, or is no job that could hang: nothing is said
+    kGoesOn,      // it moves, is idle, or is not a job that could hang: nothing is reported
     kHangs,       // `incident` has verdicts
-    kCannotTell,  // `why` says why; what `incident` has of verdicts is only possible
+    kCannotTell,  // `why` has the reason; what `incident` has of verdicts is only possible
   };
   Outcome outcome = Outcome::kGoesOn;
   v1::Incident incident;   // of any outcome; without verdicts if it goes on. Has the newest stacks
   std::string why;         // one sentence
   size_t ranks = 0;        // seen
-  int32_t world_size = 0;  // as the job says; 0: it does not
+  int32_t world_size = 0;  // as the job reports; 0 if it does not
   std::vector<std::string> hosts;
   bool is_recorded = false;  // some of its processes run Rollcall's library
-  // All ranks wait at one line of a library that asks again and again: counts of calls can tell.
+  // All ranks wait at one line of a library that asks again and again: counts of calls can show it.
   bool needs_counts = false;
   std::vector<std::string> unseen;  // for people, of this job
   std::vector<LogOfRanks> logs;     // into which its ranks write; those of culprits first

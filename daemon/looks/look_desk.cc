@@ -24,7 +24,7 @@ constexpr uint64_t kOfLooks = uint64_t{1} << 63;
 constexpr int64_t kUsualApartNs = 6 * kSecond;
 constexpr int64_t kShortestApartNs = 2 * kSecond;
 constexpr int64_t kLongestApartNs = 60 * kSecond;
-// For taking stacks, beyond the time between them.
+// The time to take stacks, beyond the time between them.
 constexpr int64_t kBesidesNs = 15 * kSecond;
 constexpr std::chrono::milliseconds kWakeEvery{100};
 constexpr char kNoAnswer[] = "its agent did not answer in time";

@@ -35,11 +35,12 @@ class StackReply;
 class LookDesk {
  public:
   static constexpr size_t kMostAtOnce = 5;  // looks, of all callers
-  // Of callers who see the jobs of the same tenants, and of one caller. The others find a place.
+  // Limits for callers who see the jobs of the same tenants, and for one caller. The others find a
+  // place.
   static constexpr size_t kMostOfTenants = 3;
   static constexpr size_t kMostOfCaller = 2;
   static constexpr size_t kSamples = 3;
-  // For stacks of one host, and of all; more are left out, and said to be.
+  // For stacks of one host, and of all; more are left out, which is reported.
   static constexpr size_t kMostBytesOfHost = size_t{16} << 20;
   static constexpr size_t kMostBytes = size_t{256} << 20;
 
@@ -59,7 +60,7 @@ class LookDesk {
                                                  const std::function<bool()>& goes_on)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True: the reply is one to a look.
+  // True if the reply is one to a look.
   bool OnStackReply(const AgentName& agent, const v1::StackReply& reply)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

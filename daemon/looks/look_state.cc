@@ -94,7 +94,7 @@ class Builder {
     }
   }
 
-  // 0: they do not say, or disagree.
+  // 0 if they do not report it, or disagree.
   int32_t WorldSize() const {
     int32_t world = -1;
     for (size_t i = 0; i < updates_.size(); ++i) {
@@ -122,7 +122,7 @@ class Builder {
     for (; next < missing.size() && absent_.size() < kMostAbsent; ++next) AddAbsent(missing[next]);
   }
 
-  // A rank that nobody could read is not one without a process.
+  // A rank that no agent could read is not one without a process.
   bool IsWhole() const {
     return std::all_of(group_.members.begin(), group_.members.end(),
                        [this](const LookedAt& member) { return looks_[member.look].is_whole(); });
@@ -139,7 +139,7 @@ class Builder {
     absent_.push_back(std::move(absent));
   }
 
-  // Without the store of a daemon, which would part them into attempts. -1: there are too many.
+  // Without the store of a daemon, which would part them into attempts. -1 if there are too many.
   int32_t Apply(const std::string& host, const v1::ProcessUpdate& update) {
     const AgentTimes times({}, 0);
     const int32_t process = model_.AddProcess(host, update.pid(), update.start_time());
@@ -153,7 +153,7 @@ class Builder {
     return process;
   }
 
-  // Of the hosts of the job. Another job's processes are none of its business.
+  // Of the job's hosts, and without other jobs' processes.
   void AddHostFacts() {
     std::set<size_t> of_job;
     for (const LookedAt& member : group_.members) of_job.insert(member.look);
@@ -171,7 +171,7 @@ class Builder {
     return sample.taken_ns() - looks_[member.look].ended_ns() + state_.now_ns;
   }
 
-  // So that the rules know since when it has used no CPU time.
+  // So that the rules have the time since when it has used no CPU time.
   void CountCpu(size_t member) {
     ProcessEvidence evidence = ToEvidence(updates_[member].evidence(), AgentTimes({}, 0), nullptr);
     for (const v1::StackSample& sample : At(group_.members[member]).samples()) {

@@ -12,7 +12,7 @@ namespace rollcall {
 // ProcessLook::found_by of a rank that has ended and was not collected.
 inline constexpr char kFoundAsZombie[] = "zombie";
 
-// By the index of its look, and by its own in that look.
+// A process, by the index of its look and its own index in that look.
 struct LookedAt {
   size_t look = 0;
   int process = 0;

@@ -53,7 +53,7 @@ std::vector<Part> PartsOfLauncher(const Looks& looks, Members members) {
   return parts;
 }
 
-// Those that make the best first run first. Starts are of the clock of one host.
+// Puts the parts that make the best first run first. Starts are of the clock of one host.
 std::vector<Part> PartsOf(const Looks& looks, const Members& members) {
   std::map<std::pair<size_t, std::string>, size_t> launchers;
   std::vector<Members> by_launcher;
@@ -87,7 +87,7 @@ Ranks RanksOf(const Looks& looks, const Members& members) {
   return ranks;
 }
 
-// 0: none of them says.
+// 0 if no process reports it.
 size_t WorldOf(const Looks& looks, const Members& members) {
   int32_t world = 0;
   for (const LookedAt& member : members) {
@@ -105,7 +105,7 @@ std::map<size_t, uint64_t> NewestByHost(const Looks& looks, const Members& membe
   return newest;
 }
 
-// On each host that both are on, and there is one: clocks of two hosts tell nothing.
+// On each host that both are on, and there is one: clocks of two hosts show nothing.
 bool IsOlder(const RunFacts& run, const RunFacts& other) {
   bool is_older = false;
   for (const auto& [look, newest] : run.newest) {

@@ -14,7 +14,7 @@
 
 namespace rollcall {
 
-// The rank of a process that lives; -1: it has ended, or nothing gives its rank.
+// The rank of a process that lives; -1 if it has ended, or nothing gives its rank.
 int32_t LivingRank(const v1::ProcessLook& process);
 
 // `members`, in which two living processes may have one rank, as runs in which none have. Who was
@@ -27,12 +27,12 @@ std::vector<std::vector<LookedAt>> TellRunsApart(const std::vector<v1::HostLook>
 
 struct RunFacts {
   size_t ranks = 0;                   // that live
-  size_t world = 0;                   // as its processes say; 0: they do not
+  size_t world = 0;                   // as its processes report; 0 if they do not
   std::map<size_t, uint64_t> newest;  // start of its newest process, by look
 };
 RunFacts FactsOf(const std::vector<v1::HostLook>& looks, const std::vector<LookedAt>& run);
 
-// Whether a run was left behind, and is no job of its own: it lacks ranks of its world, and has
+// Whether a run was left behind, and is not a job of its own: it lacks ranks of its world, and has
 // fewer than `whole`.
 bool IsLeftBehind(const RunFacts& run, const RunFacts& whole);
 

@@ -25,7 +25,7 @@ constexpr size_t kMostTenants = 4096;
 
 std::string Name(const std::string& text) { return CutText(text, limits::kName); }
 
-// Without what a look does not need.
+// Leaves out what a look does not need.
 v1::ProcessLook ToLook(const v1::UnrecordedProcess& listed) {
   v1::ProcessLook look;
   v1::ProcessUpdate* update = look.mutable_process();
@@ -68,7 +68,7 @@ v1::ProcessLook ToLook(const v1::UnrecordedProcess& listed) {
   return look;
 }
 
-// A process with one rank of one is no distributed job.
+// A process with one rank of one is not a distributed job.
 bool IsDistributed(const std::vector<ListedRanks>& hosts) {
   size_t ranks = 0;
   for (const ListedRanks& host : hosts) {
@@ -101,7 +101,7 @@ v1::UnrecordedJob ToProto(const JobId& id, const std::vector<ListedRanks>& hosts
   return job;
 }
 
-using User = std::pair<std::string, int64_t>;  // by tenant; -1: not known
+using User = std::pair<std::string, int64_t>;  // by tenant; -1 if unknown
 
 // Of all members: those of one job have the same.
 int64_t UidOf(const std::vector<ListedRanks>& hosts) {

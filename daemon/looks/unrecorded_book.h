@@ -41,7 +41,7 @@ struct ListedJob {
 
 class UnrecordedBook {
  public:
-  static constexpr size_t kMostOfAgent = 1024;  // as v1::UnrecordedProcesses says
+  static constexpr size_t kMostOfAgent = 1024;  // as in v1::UnrecordedProcesses
   static constexpr size_t kMostOfAll = size_t{1} << 18;
   static constexpr size_t kMostJobs = 1000;  // in an answer
 
@@ -49,12 +49,12 @@ class UnrecordedBook {
   // The agent is gone, or begins anew.
   void Remove(const std::string& agent) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // By tenant and name. Of more than kMostJobs each user has the same share first. `now_ns`: on the
-  // wall clock; no time in the answer is later.
+  // Sorts by tenant and name. Of more than kMostJobs each user has the same share first. `now_ns`:
+  // on the wall clock; no time in the answer is later.
   std::vector<v1::UnrecordedJob> Jobs(const Tenants& tenants, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(grouping_, mutex_);
   // The ranks of a job. kNotFound names those that there are; kInvalidArgument: several tenants
-  // have one of this name. `tenant`: "": any.
+  // have one of this name. `tenant`: empty means any.
   absl::StatusOr<ListedJob> Find(const std::string& job, const std::string& tenant,
                                  const Tenants& tenants) const
       ABSL_LOCKS_EXCLUDED(grouping_, mutex_);
@@ -83,7 +83,7 @@ class UnrecordedBook {
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
   // By tenant: what changes_ was after its last change.
   std::map<std::string, uint64_t> changed_in_ ABSL_GUARDED_BY(mutex_);
-  mutable std::shared_ptr<const JobMap> grouped_ ABSL_GUARDED_BY(mutex_);  // nullptr: not yet
+  mutable std::shared_ptr<const JobMap> grouped_ ABSL_GUARDED_BY(mutex_);  // nullptr if not yet
 };
 
 }  // namespace rollcall

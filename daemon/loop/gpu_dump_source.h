@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core dumps of GPUs, for whoever can ask for them: `rollcall run --gpu-dump`, on the host of its
-// job.
+// Core dumps of GPUs, for programs that can ask for them: `rollcall run --gpu-dump`, on the host of
+// its job.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ struct GpuDumpTarget {
   int32_t rank = -1;
   std::string host;
   int32_t pid = 0;
-  int32_t device = -1;  // -1: not known
+  int32_t device = -1;  // -1 if unknown
   bool is_culprit = false;
-  std::string why_not;  // it must not be asked, for this reason; "": it may be
+  std::string why_not;  // it must not be asked, for this reason; empty if it may be
 };
 
 struct GpuDumpRequest {
   JobKey job;
   std::string incident;
-  std::vector<GpuDumpTarget> targets;  // empty: no process can be asked
+  std::vector<GpuDumpTarget> targets;  // empty if no process can be asked
 };
 
 // The worker that runs the job calls it.

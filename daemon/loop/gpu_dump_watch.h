@@ -16,13 +16,13 @@
 namespace rollcall {
 
 // The first culprit of the first hang among the verdicts, and the first rank that waits in it, of
-// those whose processes live. Empty: there is no hang.
+// those whose processes live. Empty if there is no hang.
 std::vector<GpuDumpTarget> ChooseGpuDumps(const JobState& state,
                                           const std::vector<Verdict>& verdicts);
 
 class GpuDumpWatch {
  public:
-  // `incident`: the confirmed one; "": there is none. nullopt: there is nothing to ask now.
+  // `incident`: the confirmed one, or empty. nullopt if there is nothing to ask now.
   std::optional<GpuDumpRequest> Next(const JobKey& job, const std::string& incident,
                                      std::vector<GpuDumpTarget> targets);
 

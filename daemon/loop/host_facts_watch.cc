@@ -9,7 +9,7 @@
 namespace rollcall {
 namespace {
 
-// Of waiting ranks. A job has up to sixteen ranks on a host.
+// Limits the waiting ranks. A job has up to sixteen ranks on a host.
 constexpr size_t kMostWaiting = 16 * limits::kHostsWithFacts;
 
 const AgentState* FindHeardAgent(const JobState& state, int32_t process) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the jobs that share a communicator or a store with a job that hangs, and lets the one that
-// must tell the hang know it.
+// Finds the jobs that share a communicator or a store with a job that hangs, and notifies the one
+// that must report the hang.
 //
 // Thread-safe. Call it while no job's mutex is held: it takes those of other jobs, one at a time.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace rollcall {
 
-// Another job's incident tells why a job waits.
+// Another job's incident shows why a job waits.
 struct Referral {
   JobKey teller;
   std::string summary;  // what that incident is about, until it is open
@@ -32,7 +32,7 @@ class JobPairs {
   // `store` outlives this object.
   explicit JobPairs(JobStore* store) : store_(store) {}
 
-  // The job and those that share something with it, or with one of these; nullopt: no other job
+  // The job and those that share something with it, or with one of these; nullopt if no other job
   // does.
   std::optional<JoinedJobs> Find(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -41,13 +41,13 @@ class JobPairs {
   // Whether a job has summoned this one lately.
   bool IsSummoned(const JobKey& job, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the last look at the job found; nullopt: it waits for no other job.
+  // What the last look at the job found; nullopt if it waits for no other job.
   void SetReferral(const JobKey& job, std::optional<Referral> referral) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<Referral> ReferralOf(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How often the referral of the job has changed; of all jobs. Only grows until Forget().
   uint64_t Changes(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t Changes() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Removes what it knows of the job.
+  // Removes its data on the job.
   void Forget(const JobKey& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

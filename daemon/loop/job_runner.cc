@@ -68,7 +68,7 @@ int64_t JobRunner::Run() {
   return SteadyNs() + std::max<int64_t>(wake_ns - parts_.timeline->Now(), 0);
 }
 
-// True: there is more.
+// True if there is more.
 bool JobRunner::ApplyMail() {
   const int64_t until_ns = SteadyNs() + kApplyWithinNs;
   do {
@@ -171,7 +171,7 @@ std::optional<JoinedJobs> JobRunner::FindPartners(int64_t now_ns) {
   return joined;
 }
 
-// True: it has not been searched for them since the job hangs.
+// True if it has not been searched for them since the job hangs.
 bool JobRunner::AsksForPartners(const JobState& state, const std::vector<Verdict>& verdicts) {
   const bool hangs = std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) {
     return !IsWarning(v.cause) && v.cause != Cause::kStandstill;
@@ -182,8 +182,8 @@ bool JobRunner::AsksForPartners(const JobState& state, const std::vector<Verdict
   return !std::exchange(may_have_partners_, may_have) && may_have;
 }
 
-// What the states of all say, in the place of what the job's own state says. Returns who tells why
-// this job waits, if another one does.
+// The verdicts by the states of all, in place of those by the job's own state. Returns the job that
+// shows why this job waits, if another one does.
 std::optional<Referral> JobRunner::JudgeJoined(const JoinedJobs& joined, int64_t now_ns,
                                                std::vector<Verdict>* verdicts) {
   OpenedNs opened_ns;

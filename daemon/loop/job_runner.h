@@ -67,8 +67,8 @@ class JobRunner : public WorkerPool::Task {
     DaemonCounters* counters;
     Timeline* timeline;
     HostFactsDesk* host_facts = nullptr;      // may be nullptr
-    const JobOwnership* ownership = nullptr;  // nullptr: all jobs are this daemon's
-    JobPairs* pairs = nullptr;                // nullptr: no two jobs are joined
+    const JobOwnership* ownership = nullptr;  // nullptr means all jobs are this daemon's
+    JobPairs* pairs = nullptr;                // nullptr means no two jobs are joined
     RecorderSource* recorders = nullptr;      // may be nullptr
     GpuDumpSource* gpu_dumps = nullptr;       // may be nullptr
   };
@@ -115,7 +115,7 @@ class JobRunner : public WorkerPool::Task {
   };
   Wanted Look(int64_t now_ns);
   // `began_ns`: when the job began. `joined`: the job with those that share something with it, as
-  // they were a moment ago; nullptr: it stands alone.
+  // they were a moment ago; nullptr if it stands alone.
   Wanted Judge(const JobState& state, int64_t now_ns, int64_t began_ns, const JoinedJobs* joined);
   std::optional<JoinedJobs> FindPartners(int64_t now_ns);
   bool AsksForPartners(const JobState& state, const std::vector<Verdict>& verdicts);
@@ -136,13 +136,13 @@ class JobRunner : public WorkerPool::Task {
   HostFactsWatch host_facts_;
   RecorderWatch recorders_;
   GpuDumpWatch gpu_dumps_;
-  int64_t ended_ns_ = 0;  // when all its processes had ended or were silent; 0: they are not
+  int64_t ended_ns_ = 0;  // when all its processes had ended or were silent; 0 if they are not
   bool is_any_silent_ = false;
   uint64_t version_ = 0;  // of the state that was diagnosed last
   int64_t next_ns_ = 0;   // when the next diagnosis is due
   // The job hangs, and others may share what it waits in.
   bool may_have_partners_ = false;
-  int64_t found_none_ns_ = 0;  // when the last search for partners found none; 0: it found some
+  int64_t found_none_ns_ = 0;  // when the last search for partners found none; 0 if it found some
 
   mutable Mutex mutex_;  // taken last
   std::deque<Mail> mail_ ABSL_GUARDED_BY(mutex_);

@@ -13,10 +13,10 @@
 
 namespace rollcall {
 
-// What the sequence numbers of the recorders say.
+// What the sequence numbers of the recorders show.
 struct RecorderAnswer {
-  std::vector<Verdict> verdicts;  // with the processes of the job; empty: they show no hang
-  std::string note;               // one line: what was asked, or why it decides nothing; "": none
+  std::vector<Verdict> verdicts;  // with the processes of the job; empty if they show no hang
+  std::string note;               // one line: what was asked, or why it decides nothing, or empty
 };
 
 // The worker that runs the job calls it.
@@ -24,10 +24,10 @@ class RecorderSource {
  public:
   virtual ~RecorderSource() = default;
 
-  // Asks the recorders of these processes, by index. Returns at once. False: none can be asked.
+  // Asks the recorders of these processes, by index. Returns at once. False if none can be asked.
   virtual bool Ask(const JobState& job, const std::vector<int32_t>& processes) = 0;
 
-  // nullopt: answers are still awaited, for a few seconds at most.
+  // nullopt if answers are still awaited, for a few seconds at most.
   virtual std::optional<RecorderAnswer> Answer(const JobState& job) = 0;
 };
 

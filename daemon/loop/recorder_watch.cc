@@ -10,7 +10,7 @@
 namespace rollcall {
 namespace {
 
-// A rank that writes its dump uses the CPU and the disk: for so long that is no move.
+// A rank that writes its dump uses the CPU and the disk: for so long that is not a move.
 constexpr int64_t kDumpIsWorkNs = 10 * kSecond;
 
 bool HasRecordedHang(const std::vector<Verdict>& verdicts) {

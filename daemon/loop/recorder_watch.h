@@ -13,10 +13,10 @@ namespace rollcall {
 
 class RecorderWatch {
  public:
-  // `source`: outlives this object; nullptr: they cannot be asked.
+  // `source`: outlives this object; nullptr if they cannot be asked.
   explicit RecorderWatch(RecorderSource* source) : source_(source) {}
 
-  // Completes the verdicts of a diagnosis. A call that is recorded and hangs says more than a
+  // Completes the verdicts of a diagnosis. A call that is recorded and hangs is more telling than a
   // recorder, and stays. A standstill is not confirmed while answers are awaited.
   void Complete(const JobState& job, int64_t now_ns, const Limits& limits,
                 std::vector<Verdict>* verdicts);
@@ -26,7 +26,7 @@ class RecorderWatch {
 
  private:
   RecorderSource* source_;
-  int64_t asked_ns_ = 0;     // 0: not yet, or the job has moved since
+  int64_t asked_ns_ = 0;     // 0 if not yet, or the job has moved since
   bool was_asked_ = false;   // for good
   int64_t asked_of_ns_ = 0;  // since when the ranks stood that were asked
   std::optional<RecorderAnswer> answer_;

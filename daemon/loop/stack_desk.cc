@@ -29,7 +29,7 @@ namespace {
 constexpr std::chrono::seconds kReplyTimeout{15};  // for people
 constexpr char kNotConnected[] = "the agent of its host is not connected";
 
-// By agent id.
+// Returns the messages by agent id.
 std::map<std::string, v1::DaemonMessage> MessagesFor(uint64_t number, const StackRequest& request) {
   std::map<std::string, v1::DaemonMessage> messages;
   for (const RequestedProcess& process : request.processes) {
@@ -83,7 +83,7 @@ void StackDesk::NameCallingThreads(StackResult* result) {
   });
 }
 
-// A rank may have started others: they are no children that it waits for.
+// A rank may have started others: they are not children that it waits for.
 void StackDesk::RemoveOtherRanks(StackResult* result) {
   if (result->stack.children().empty()) return;
   std::set<int32_t> children;

@@ -32,8 +32,8 @@ class StackDesk {
   // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
-  // All must outlive this object. `counters`: counts the requests that it forgets; nullptr: nobody
-  // counts.
+  // All must outlive this object. `counters`: counts the requests that it forgets; nullptr if
+  // nothing is counted.
   StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline,
             DaemonCounters* counters = nullptr);
 

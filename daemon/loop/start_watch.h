@@ -31,15 +31,15 @@ class StartWatch {
   // step for a while, and no call hangs (`hangs`).
   SamplesWanted Next(const JobState& state, bool hangs, int64_t now_ns, const Limits& limits);
 
-  // The time from which on Next() may return processes although the job has not changed. INT64_MAX:
-  // there is none.
+  // The time from which on Next() may return processes although the job has not changed. INT64_MAX
+  // if there is none.
   int64_t NextDueNs() const { return next_ns_ == 0 ? INT64_MAX : next_ns_; }
 
  private:
   bool IsStill(const JobState& state, int64_t now_ns, const Limits& limits);
   bool IsProbeDue(int64_t now_ns, const Limits& limits);
 
-  int64_t next_ns_ = 0;      // when the next portion is due; 0: the job has no rank
+  int64_t next_ns_ = 0;      // when the next portion is due; 0 if the job has no rank
   size_t at_ = 0;            // next index in the state's processes
   uint64_t progress_ = 0;    // calls entered and steps reported
   int64_t progress_ns_ = 0;  // when they last changed

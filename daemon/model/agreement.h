@@ -17,7 +17,7 @@ namespace rollcall {
 
 class Agreement {
  public:
-  // Adds a rank's signature over its first `position` calls. False: another rank's differs.
+  // Adds a rank's signature over its first `position` calls. False if another rank's differs.
   bool Add(uint64_t position, uint64_t signature);
 
   // Does the same for every position from a member's old one to its new one, if

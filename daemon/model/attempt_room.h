@@ -13,12 +13,12 @@ namespace rollcall {
 
 struct HeldAttempt {
   int32_t number = 0;
-  std::string user;  // who began it; "": not known
+  std::string user;  // who began it; empty if unknown
   bool is_alive = false;
 };
 
 // The oldest one that is over. If all live, the oldest one of the user who has most: several users
-// may use one name, and none makes another's attempt go. `held`: oldest first, not empty.
+// may use one name, and no user makes another's attempt go. `held`: oldest first, not empty.
 inline int32_t MakesRoom(const std::vector<HeldAttempt>& held) {
   const auto over = std::find_if(held.begin(), held.end(),
                                  [](const HeldAttempt& attempt) { return !attempt.is_alive; });

@@ -9,7 +9,7 @@
 namespace rollcall {
 namespace {
 
-// What a launcher says comes from a job's environment. Higher numbers would leave none for the
+// A launcher's report comes from a job's environment. Higher numbers would leave none for the
 // attempts after it.
 constexpr int32_t kHighestFromLauncher = 1'000'000'000;
 // /proc rounds the start of a process down to a hundredth of a second.
@@ -68,8 +68,8 @@ bool Attempts::SharesCommunicator(const Attempt& attempt, const ProcessStart& st
                      [&attempt](uint64_t id) { return attempt.communicators.count(id) != 0; });
 }
 
-// The ranks of one launch may have been told different sizes. When a launcher starts the ranks
-// again with another size, it gives them numbers that others had, or that are new in that size.
+// The ranks of one launch may have got different sizes. When a launcher starts the ranks again with
+// another size, it gives them numbers that others had, or that are new in that size.
 bool Attempts::IsOfOtherWorld(const Attempt& attempt, const ProcessStart& start) {
   if (!Differ(attempt.world_size, start.world_size)) return false;
   bool is_had = false;
@@ -93,7 +93,7 @@ bool Attempts::HasHadRank(const Attempt& attempt, int32_t rank) {
                      [rank](const auto& entry) { return entry.second.rank == rank; });
 }
 
-// For a process whose rank no process that uses NCCL has had.
+// Used for a process whose rank no process that uses NCCL has had.
 Attempts::Fit Attempts::FitsUnheldRank(const Attempt& attempt, const ProcessStart& start) {
   const int64_t slack_ns = attempt.last_end_host == start.process.host ? 0 : kClockSlackNs;
   const bool is_over = attempt.alive == 0 && attempt.last_end_ns != 0 &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides to which attempt of its job a process belongs.
 //
-// A launcher that restarts a job often says so (ROLLCALL_ATTEMPT, TORCHELASTIC_RESTART_COUNT,
+// A launcher that restarts a job often shows it (ROLLCALL_ATTEMPT, TORCHELASTIC_RESTART_COUNT,
 // SLURM_RESTART_COUNT, JOBSET_RESTART_ATTEMPT); a person who starts a job again under its name does
 // not. So the processes themselves decide: a process that takes the rank of one that had ended
 // before belongs to a new attempt, and so does one that takes the rank of a living one, because two
@@ -33,18 +33,18 @@ namespace rollcall {
 
 struct ProcessStart {
   ProcessKey process;
-  std::string user;         // whose it is; "": not known
-  int32_t rank = -1;        // -1: the environment gives none
+  std::string user;         // whose it is; empty if unknown
+  int32_t rank = -1;        // -1 if the environment gives none
   int32_t world_size = -1;  // likewise
   bool uses_nccl = false;   // false: a helper that inherited the rank, or not yet
   int64_t started_ns = 0;   // on the daemon's clock
-  int32_t attempt = -1;     // as the launcher counts; -1: it does not say
-  std::string restarts;     // all counters of restarts, "TORCHELASTIC_RESTART_COUNT=1"; "": none
-  std::string launch;       // equal for all processes of one start; "": not known
+  int32_t attempt = -1;     // as the launcher counts; -1 if it does not report it
+  std::string restarts;     // all counters of restarts, "TORCHELASTIC_RESTART_COUNT=1", or empty
+  std::string launch;       // equal for all processes of one start; empty if unknown
   // The job goes on while the process starts again, and takes it back. It belongs to the attempt as
   // long as another rank of it lives.
   bool may_rejoin = false;
-  // By their ids, those that it joins. No other start has these ids.
+  // The ids of those that it joins. No other start has these ids.
   std::vector<uint64_t> communicators = {};
 };
 
@@ -80,8 +80,8 @@ class Attempts {
   // rank when it began, or may have had it. It is a helper that inherited the rank, or a rank of a
   // later start before its first call.
   bool IsTooEarly(const ProcessStart& start) const;
-  // The process has ended after `after_ns`, and by `by_ns`, on the daemon's clock. `after_ns` 0:
-  // not known.
+  // The process has ended after `after_ns`, and by `by_ns`, on the daemon's clock. `after_ns` 0 if
+  // unknown.
   void SetEnded(const ProcessKey& process, int64_t after_ns, int64_t by_ns);
   // The process uses NCCL from now on, so its rank is its own. Returns true at the first call.
   bool SetUsesNccl(const ProcessKey& process);
@@ -91,7 +91,7 @@ class Attempts {
 
   // An attempt that an earlier daemon recorded. Call it before the first Place(), oldest first.
   void Restore(int32_t attempt, const AttemptFacts& facts);
-  // Whether Place() knows the process: it was placed before, or restored.
+  // Whether Place() has seen the process: it was placed before, or restored.
   bool IsPlaced(const ProcessKey& process) const { return placed_.count(process) != 0; }
   // The facts of the attempt, without members.
   AttemptFacts FactsOf(int32_t attempt) const;
@@ -108,7 +108,7 @@ class Attempts {
     int32_t rank = -1;
     int32_t world_size = -1;
     bool uses_nccl = false;
-    int64_t ended_after_ns = 0, ended_by_ns = 0;  // 0: alive
+    int64_t ended_after_ns = 0, ended_by_ns = 0;  // 0 if alive
     bool is_awaited = false;                      // restored, and no agent has reported it since
   };
   struct Attempt {

@@ -18,7 +18,7 @@ constexpr size_t kTakenOver = 8;
 
 // Threads for whose calls another thread of the process waits, by the beginnings of their names.
 constexpr absl::string_view kAwaitedThreads[] = {
-    // PyTorch's backward pass: whoever called backward() waits for it. In older releases its stack
+    // PyTorch's backward pass: the caller of backward() waits for it. In older releases its stack
     // shows it (Process::awaited_tids).
     "pt_autograd",
 };
@@ -51,7 +51,7 @@ bool IsAwaitedThread(const Process& process, uint32_t thread) {
 }
 
 // The thread that waits for the awaited ones: the main thread, or the only other one that makes
-// calls; 0: not known.
+// calls; 0 if unknown.
 uint32_t WaitingThread(const Process& process) {
   uint32_t other = 0;
   size_t others = 0;
@@ -83,7 +83,7 @@ std::vector<uint32_t> TidsInside(const Process& process, Predicate is_meant) {
   return tids;
 }
 
-// By the records of one thread: its first and its newest one.
+// The records of one thread: its first and its newest one.
 struct Span {
   RacingThread who;
   size_t first = 0;

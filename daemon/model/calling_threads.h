@@ -12,7 +12,7 @@
 
 namespace rollcall {
 
-// Whether a thread beside the main one waits for a key of a store. It may wait for good, and says
+// Whether a thread beside the main one waits for a key of a store. It may wait for good, and shows
 // nothing of the program.
 bool WaitsBeside(const Process& process, const BlockedCall& blocked);
 
@@ -28,11 +28,11 @@ bool IsMainInside(const Process& process);
 
 // The threads by which the process stands in its calls, best first: those inside a call, the
 // longest first; then those that make its calls, if the main thread makes none. By their numbers in
-// the agent's stacks. Empty: the main thread, or not known.
+// the agent's stacks. Empty for the main thread, or if unknown.
 std::vector<uint32_t> CallingTids(const Process& process);
 
-// The same for one rank of a communicator. Other ranks of its process have threads of their own;
-// kAnyRank: it holds only this one.
+// Returns the same for one rank of a communicator. Other ranks of its process have threads of their
+// own; kAnyRank: it holds only this one.
 inline constexpr int32_t kAnyRank = -1;
 std::vector<uint32_t> CallingTids(const Process& process, const Communicator& comm, int32_t rank);
 
@@ -43,11 +43,11 @@ bool MayRace(const JobState& job, int32_t process, uint32_t a, uint32_t b);
 // A thread with calls on a communicator that another thread uses as well, and nothing orders them.
 struct RacingThread {
   uint32_t thread = 0;  // CallRecord::thread
-  std::string name;     // "": not known
+  std::string name;     // empty if unknown
   size_t newest = 0;    // index of its newest record in Member::records
 };
 
-// The threads of the member without an order among them, as far as its records show; empty: one
+// The threads of the member without an order among them, as far as its records show; empty if one
 // thread makes all calls, one has taken the communicator over from the other, or MayRace() is
 // false.
 std::vector<RacingThread> FindRacingThreads(const JobState& job, const Member& member);

@@ -43,7 +43,7 @@ class FleetBudget {
  private:
   friend class BudgetShare;
 
-  // nullptr: nobody's, as in files: no share is kept for others.
+  // nullptr without an owner, as in files: no share is kept for others.
   std::shared_ptr<UserBudget> OfUser(const std::string& user) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (user.empty()) return nullptr;
     const MutexLock lock(mutex_);
@@ -66,7 +66,7 @@ class FleetBudget {
 // One job's part of a number that all jobs share, and all jobs of its user.
 class PartOfSum {
  public:
-  // `of_user`: nullptr: nobody's.
+  // `of_user`: nullptr if it has no owner.
   PartOfSum(std::atomic<size_t>* sum, std::atomic<size_t>* of_user)
       : sum_(sum), of_user_(of_user) {}
   ~PartOfSum() { Remove(own_); }
@@ -102,7 +102,7 @@ class PartOfSum {
 // The share of one job. One owner.
 class BudgetShare {
  public:
-  // `user`: whose job it is; "": nobody's.
+  // `user`: whose job it is; empty if it has no owner.
   BudgetShare(std::shared_ptr<FleetBudget> fleet, const std::string& user)
       : fleet_(std::move(fleet)), user_(fleet_->OfUser(user)) {
     ++fleet_->jobs_;
@@ -140,7 +140,7 @@ class BudgetShare {
 
  private:
   const std::shared_ptr<FleetBudget> fleet_;
-  const std::shared_ptr<UserBudget> user_;  // nullptr: nobody's
+  const std::shared_ptr<UserBudget> user_;  // nullptr if it has no owner
   PartOfSum members_{&fleet_->members_, user_ == nullptr ? nullptr : &user_->members};
   PartOfSum site_bytes_{&fleet_->site_bytes_, user_ == nullptr ? nullptr : &user_->site_bytes};
   PartOfSum text_bytes_{&fleet_->text_bytes_, user_ == nullptr ? nullptr : &user_->text_bytes};

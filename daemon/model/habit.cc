@@ -7,7 +7,7 @@ namespace rollcall {
 namespace {
 
 // A habit needs this many steps, and this many calls. The layers of a model also make equal calls:
-// within the first step of a job a short period is no step.
+// within the first step of a job a short period is not a step.
 constexpr size_t kLeastSteps = 3;
 constexpr size_t kLeastCalls = 24;
 constexpr size_t kShortPeriod = 4;
@@ -68,7 +68,7 @@ class Departure {
   // The index, one step earlier, of the nth call that the habit expects.
   size_t Expected(size_t n) const { return at_ - period_ + n % period_; }
 
-  // The least number of skipped calls after which the others follow; 0: none.
+  // The least number of skipped calls after which the others follow, or 0.
   size_t Skipped() const {
     for (size_t skipped = 1; skipped < period_; ++skipped) {
       if (Follows(0, skipped)) return skipped;
@@ -76,7 +76,7 @@ class Departure {
     return 0;
   }
 
-  // The least number of extra calls after which the expected ones follow; 0: none.
+  // The least number of extra calls after which the expected ones follow, or 0.
   size_t Extra() const {
     for (size_t extra = 1; extra < std::min(made_, period_ + 1); ++extra) {
       if (Follows(extra, 0)) return extra;

@@ -18,7 +18,7 @@ namespace rollcall {
 using CallToken = uint64_t;  // equal for equal calls
 
 struct Habit {
-  size_t period = 0;  // calls of one step; 0: there is no habit
+  size_t period = 0;  // calls of one step; 0 if there is no habit
   size_t kept = 0;    // number of calls that repeat with this period, up to the judged one
   size_t steps() const { return period == 0 ? 0 : kept / period; }
 };

@@ -21,7 +21,7 @@ class HostClocks {
   // Records that a message of `made_ns`, by the host's clock, arrived at `came_ns`.
   // Returns the nanoseconds to add to the host's times.
   int64_t Update(const std::string& host, int64_t made_ns, int64_t came_ns);
-  // What Update() returned first for this host; after a jump, since then. 0: it was never called.
+  // What Update() returned first for this host; after a jump, since then. 0 if it was never called.
   int64_t FirstOffset(const std::string& host) const;
   void Forget(const std::string& host) { clocks_.erase(host); }
 

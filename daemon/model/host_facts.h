@@ -12,11 +12,11 @@ namespace rollcall {
 
 struct HostFact {
   HostFactKind kind = HostFactKind::kUnknown;
-  std::string subject;  // "mlx5_2 port 1"; "": the host
+  std::string subject;  // "mlx5_2 port 1"; empty means the host
   int64_t value = 0;
   std::string text;   // of the source: a line of the kernel's log, a wait channel
-  int64_t at_ns = 0;  // when it happened; 0: it held when the agent looked
-  int32_t pid = 0;    // 0: of no process
+  int64_t at_ns = 0;  // when it happened; 0 means it held when the agent looked
+  int32_t pid = 0;    // 0 if it belongs to no process
 };
 
 // How the look at one part of the host ended.
@@ -30,7 +30,7 @@ struct HostFacts {
   int64_t gathered_ns = 0;
   std::vector<HostFact> facts;
   std::vector<HostProbe> probes;
-  std::string error;  // the reason why the agent did not look; "": it did
+  std::string error;  // the reason why the agent did not look; empty if it did
 };
 
 // Whether the agent has looked at the part of the host that this probe covers.

@@ -17,7 +17,7 @@ struct ShapeShare {
 
 // The stored copy of "[1024, 4096]"; it lives as long as the program, because reports refer to it
 // after their job is gone. nullptr for "", and for a shape without room, which it counts. Any
-// thread may call it. `share`: of the job that has the shape; nullptr: only the store's limit
+// thread may call it. `share`: of the job that has the shape; nullptr means only the store's limit
 // counts.
 const std::string* InternShape(const std::string& text, ShapeShare* share = nullptr);
 

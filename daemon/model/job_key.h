@@ -38,12 +38,12 @@ struct JobKey : JobId {
   bool operator!=(const JobKey& other) const { return !(*this == other); }
 };
 
-// For people: "train", "team/train" where the tenant is not the default one.
+// Words the key for people: "train", "team/train" where the tenant is not the default one.
 inline std::string ToText(const JobId& name) {
   return name.tenant == kDefaultTenant ? name.job : name.tenant + "/" + name.job;
 }
 
-// For people: "train", "train attempt 2".
+// Words the key for people: "train", "train attempt 2".
 inline std::string ToText(const JobKey& key) {
   const std::string name = ToText(static_cast<const JobId&>(key));
   return key.attempt == 0 ? name : name + " attempt " + std::to_string(key.attempt);

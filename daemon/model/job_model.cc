@@ -347,7 +347,7 @@ void JobModel::AddRecords(const CommProgress& progress, size_t kept, Communicato
   if (book.arrivals.TakeChanged()) comm->arrivals = book.arrivals.Score();
 }
 
-// False: the communicator or the rank is one too many.
+// False if the communicator or the rank is one too many.
 bool JobModel::MayJoin(int32_t process, const CommProgress& progress) {
   const std::vector<Seat>& seats = seats_[static_cast<size_t>(process)];
   if (seats.size() >= limits::kCommunicatorsOfProcess &&

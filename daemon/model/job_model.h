@@ -39,9 +39,9 @@ struct StackFacts {
   std::vector<ThreadPlace> threads = {};  // that show a line of the program
   std::vector<ThreadPlace> keepers = {};
   std::optional<std::vector<ChildAtWork>> children_at_work =
-      {};  // nullopt: one sample tells nothing
+      {};  // nullopt if one sample shows nothing
   double receives = 0;
-  std::shared_ptr<const Standing> standing = {};  // nullptr: not sampled for it, the last one holds
+  std::shared_ptr<const Standing> standing = {};  // nullptr keeps the last one
 };
 
 // The two ids of a grown communicator.
@@ -64,15 +64,15 @@ struct CommProgress : CommFacts {
   bool split_pending = false;
   std::vector<Checkpoint> checkpoints;  // new ones
   std::vector<GraphLaunch> graph_launches;
-  std::shared_ptr<const MessageCounts> messages;  // nullptr: as before
+  std::shared_ptr<const MessageCounts> messages;  // nullptr means as before
   std::vector<CallRecord> records;                // new ones, and those that have changed
   std::vector<GrownId> grown;
 };
 
 class JobModel {
  public:
-  // `fleet`: the memory that the job shares with others; nullptr: it has one of its own. `user`:
-  // whose share the job takes; "": nobody's.
+  // `fleet`: the memory that the job shares with others; nullptr if it has one of its own. `user`:
+  // whose share the job takes; empty if it has no owner.
   explicit JobModel(JobKey key, std::shared_ptr<FleetBudget> fleet = nullptr,
                     const std::string& user = "");
   explicit JobModel(std::string name) : JobModel(JobKey(std::move(name))) {}
@@ -80,7 +80,7 @@ class JobModel {
   JobModel& operator=(JobModel&&) noexcept;
   ~JobModel();
 
-  // Index of the process in the state; equal arguments give the same index. -1: the job has too
+  // Index of the process in the state; equal arguments give the same index. -1 if the job has too
   // many processes. The other functions ignore this index.
   int32_t AddProcess(const std::string& host, int32_t pid, uint64_t start_time);
 
@@ -99,7 +99,7 @@ class JobModel {
   void SetSilent(int32_t process, int64_t since_ns);
   // Index of the agent in the state; equal ids give the same index while the agent lives or reports
   // a process. An agent that is gone, and whose processes other agents of its host report, leaves
-  // its index to the next agent of that host. -1: the job has too many.
+  // its index to the next agent of that host. -1 if the job has too many.
   int32_t AddAgent(const std::string& id, const std::string& host);
   // Sets the agent that reports on the process from now on.
   void SetAgent(int32_t process, int32_t agent);

@@ -17,7 +17,7 @@ constexpr size_t kMostSuspensions = 16;
 constexpr int64_t kQuietIntervalNs = 2'000'000'000;
 constexpr double kQuietCpus = 0.1;
 
-// Without the allocator's own bytes.
+// Excludes the allocator's own bytes.
 size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
 
 size_t CountStates(const std::vector<NetworkSample>& samples) {
@@ -41,7 +41,7 @@ bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
          process.ended_ns == evidence.ended_ns && process.error == evidence.error &&
          process.thread_failure.failed_ns == evidence.thread_failure.failed_ns &&
          IsSuspended(process) == IsSuspended(evidence) &&
-// The rules use only whether a count is 0: counts may rise with every call.
+// The rules use only whether a count is 0, so counts may rise with every call.
 #define PROCESS_COUNT(name) (process.name != 0) == (evidence.name != 0) &&
 #include "proto/facts.def"
          std::equal(process.blocked.begin(), process.blocked.end(), evidence.blocked.begin(),
@@ -233,8 +233,9 @@ int32_t JobModel::AddAgent(const std::string& id, const std::string& host) {
   return index;
 }
 
-// Each restart of an agent is a new agent, and a job may live through many. -1: there is none. Only
-// an agent of the same host may follow: others know the hosts of a job by the number of its agents.
+// Each restart of an agent is a new agent, and a job may live through many. -1 if there is none.
+// Only an agent of the same host may follow: others count the hosts of a job by the number of its
+// agents.
 int32_t JobModel::FindLeftAgent(const std::string& host) const {
   const auto idle = idle_agents_.find(host);
   if (idle == idle_agents_.end()) return -1;

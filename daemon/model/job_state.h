@@ -29,8 +29,8 @@ namespace rollcall {
 struct CallArgs {
 #define RECORD_ARGUMENT(model, type, name, none) model name = none;
 #include "proto/record_columns.def"
-  // Shape of the tensor, "[1024, 4096]" (InternShape()); nullptr: not known. The rules do
-  // not compare it.
+  // Shape of the tensor, "[1024, 4096]" (InternShape()); nullptr if unknown. The rules do not
+  // compare it.
   const std::string* shape = nullptr;
 };
 
@@ -39,10 +39,10 @@ struct CallRecord {
   uint64_t position = 0;  // collective: nth one, from 0. P2p: number of collectives before it
   CallArgs args;
   int64_t entered_ns = 0;
-  int64_t returned_ns = 0;  // 0: still in the call, or in a group that has not ended
+  int64_t returned_ns = 0;  // 0 if still in the call, or in a group that has not ended
 #define RECORD_FACT(type, name) type name = 0;
 #include "proto/record_columns.def"
-  uint16_t site = 0;  // 1 + index into Process::sites: the line that made the call; 0: not known
+  uint16_t site = 0;  // 1 + index into Process::sites: the line that made the call; 0 if unknown
   bool captured = false;  // into a CUDA graph: the call has not happened and has no position
   bool replayed = false;  // a launch of a CUDA graph made the call
   // Of both times: what the estimate of the host's clock has changed by since the first one. Times
@@ -54,10 +54,10 @@ struct CallRecord {
 struct BlockedCall {
   uint32_t thread = 0;
   Op op = Op::kNone;
-  uint64_t communicator = 0;  // 0: none (a wait for the GPU, a group)
+  uint64_t communicator = 0;  // 0 if none (a wait for the GPU, a group)
   int64_t since_ns = 0;
-  int32_t rank = -1;  // in the communicator, of which the process may hold several; -1: not known
-  // Of a store: the first of the keys that it waits for; "": none, or not known.
+  int32_t rank = -1;  // in the communicator, of which the process may hold several; -1 if unknown
+  // Of a store: the first of the keys that it waits for; empty if there is none, or unknown.
   std::string key = {};
   uint32_t keys = 0;
   bool key_waits_forever = false;  // the wait has no time-out
@@ -66,15 +66,15 @@ struct BlockedCall {
 // A thread that has made calls.
 struct CallingThread {
   uint32_t thread = 0;  // CallRecord::thread
-  uint32_t tid = 0;     // as in the agent's stacks; 0: not known
-  std::string name;     // "pt_autograd_0"; "": not known
+  uint32_t tid = 0;     // as in the agent's stacks; 0 if unknown
+  std::string name;     // "pt_autograd_0"; empty if unknown
 };
 
 // A process that a process has started, and that works.
 struct ChildAtWork {
-  int32_t pid = 0;   // 0: several that have ended meanwhile
+  int32_t pid = 0;   // 0 means several that have ended meanwhile
   std::string name;  // as in /proc
-  double cpus = 0;   // that it has used all the time; 0: it reads or writes
+  double cpus = 0;   // that it has used all the time; 0 if it reads or writes
 };
 
 // What two samples of a process's stacks show, taken a second or more apart.
@@ -119,35 +119,36 @@ struct AgentState : AgentHeard {
 // Facts about a process that do not change, from its environment and segment.
 struct ProcessIdentity {
   std::string host;
-  // What has switched its stacks off: "ROLLCALL_STACKS=off"; "": nothing.
+  // What has switched its stacks off: "ROLLCALL_STACKS=off", or empty.
   std::string stacks_off;
-  int64_t uid = -1;  // its owner, as the kernel told the agent; -1: not known
+  int64_t uid = -1;  // its owner, as the kernel reports it to the agent; -1 if unknown
 #define PROCESS_TEXT(name) std::string name;
 #define PROCESS_PLACE(name) std::string name;
 #define PROCESS_DETAIL(name) std::string name;
 #include "proto/facts.def"
-  int32_t inner_pid = 0;  // in its own pid namespace; 0: the same, or not known
+  int32_t inner_pid = 0;  // in its own pid namespace; 0 means the same, or unknown
   int32_t local_rank = -1;
   int32_t world_size = -1;
-  int32_t global_rank = -1;  // -1: the environment gives none
+  int32_t global_rank = -1;  // -1 if the environment gives none
   bool has_segment = false;  // false: the library is loaded but NCCL was never called
 };
 
-// What JobModel knows of a process.
+// What JobModel keeps of a process.
 struct ProcessInJob {
   bool has_met = false;  // has been in a communicator, which the job may have dropped since
   // It is in a communicator in which a process holds several ranks (one for each device, say). Its
-  // number in the job is then none of a rank.
+  // number in the job then belongs to no rank.
   bool holds_several = false;
-  int32_t agent = -1;  // reports on it; index into JobState::agents; -1: none, its data is fresh
-  // Every sample since this time shows that the main thread waits for other ranks in a
-  // library other than NCCL; 0: it does not wait there.
+  int32_t agent = -1;  // reports on it; index into JobState::agents; -1 if none does; its data is
+                       // fresh
+  // Every sample since this time shows that the main thread waits for other ranks in a library
+  // other than NCCL; 0 if it does not wait there.
   int64_t waits_outside_since_ns = 0;
 };
 
 // A Python exception that ended a thread: its name in Python, and "ValueError: ... at train.py:57".
 struct ThreadFailure {
-  std::string thread, error;  // `error` "": none
+  std::string thread, error;  // `error` empty if there is none
   int64_t failed_ns = 0;
 };
 
@@ -159,25 +160,25 @@ struct ProcessEvidence {
   bool cpu_moving = false;  // used CPU time between the last two ticks
   bool traced = false;
   std::vector<BlockedCall> blocked;
-  // An uncaught Python exception: "ValueError: ... at train.py:57"; "": none.
+  // An uncaught Python exception: "ValueError: ... at train.py:57", or empty.
   std::string error;
-  // Step of the training loop, if the program reports it (rollcall.h); -1: it does not.
+  // Step of the training loop, if the program reports it (rollcall.h); -1 if it does not.
   int64_t step = -1;
   std::string wait_channel;  // of /proc, as of the last tick
 #define PROCESS_NUMBER(type, name) type name = 0;
 #define PROCESS_COUNT(name) uint64_t name = 0;
 #include "proto/facts.def"
   // When the agent saw the end, and when it last saw the process alive before. It ended between the
-  // two. `ended_after_ns` is 0 if the agent never did, or does not say.
+  // two. `ended_after_ns` is 0 if the agent never did, or does not report it.
   int64_t ended_ns = 0, ended_after_ns = 0;
-  int32_t exit_code = -1;   // -1: not known
-  int32_t exit_signal = 0;  // 0: none, or not known
+  int32_t exit_code = -1;   // -1 if unknown
+  int32_t exit_signal = 0;  // 0 if there is none, or unknown
   int64_t error_ns = 0;
   ThreadFailure thread_failure;        // the newest
-  std::string phase;                   // "validation"; "": the program does not report it
+  std::string phase;                   // "validation"; empty if the program does not report it
   double cpu_seconds = 0;              // used so far
   uint64_t memory_bytes = 0;           // resident
-  std::vector<CallingThread> callers;  // empty: only the main thread, or not known
+  std::vector<CallingThread> callers;  // empty if only the main thread makes calls, or unknown
 };
 
 // A time in which a process could not run.
@@ -188,7 +189,7 @@ struct Suspension {
 // One process of the job.
 struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   int32_t pid = 0;
-  // Since when it has used no more than a trace of CPU time; 0: not known.
+  // Since when it has used no more than a trace of CPU time; 0 if unknown.
   int64_t quiet_since_ns = 0;
   // The CPU time that it had used at a time: JobModel counts from there.
   double counted_cpu_seconds = 0;
@@ -198,7 +199,7 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
 
   std::vector<std::string> sites;  // lines that make calls: "/x/train.py:57 in train_epoch"
 
-  // From the newest sample of its stacks.
+  // Taken from the newest sample of its stacks.
   Motion motion = Motion::kUnknown;
   std::string stack_words;  // the functions of all threads, separated by blanks
   StackPlace place;
@@ -207,19 +208,19 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   std::vector<ThreadPlace> thread_places;  // of its threads that show a line of the program
   std::vector<ThreadPlace> keepers;        // for which it waits before it ends
   // What it waits for outside of the job and moves: processes that it has started, and bytes a
-  // second that it receives; and when one of them last moved, now or before. 0: never.
+  // second that it receives; and when one of them last moved, now or before. 0 if never.
   std::vector<ChildAtWork> children_at_work;
   double receives = 0;
   int64_t outside_moved_ns = 0;
-  int64_t stacks_ns = 0;  // when the agent took the sample; 0: never
-  // By the samples of the watch on jobs that stand still; nullptr: no sample yet.
+  int64_t stacks_ns = 0;  // when the agent took the sample; 0 if never
+  // Judged by the samples of the watch on jobs that stand still; nullptr if there is no sample yet.
   std::shared_ptr<const Standing> standing;
-  // What its transfers over the network wait for, and when it was read; nullptr and 0: never.
+  // What its transfers over the network wait for, and when it was read; nullptr and 0 if never.
   std::shared_ptr<const std::vector<NetworkSample>> network;
   int64_t network_ns = 0;
-  // Since when it is suspended; 0: it is not.
+  // Since when it is suspended; 0 if it is not.
   int64_t suspended_ns = 0;
-  std::vector<Suspension> suspensions;  // the last ones that were no moment, oldest first
+  std::vector<Suspension> suspensions;  // the last longer ones, oldest first
 };
 
 inline bool HasEnded(const Process& process) {
@@ -264,7 +265,7 @@ struct PeerTraffic {
 struct PeerMessages {
   int32_t peer = -1, tag = -1;
   uint32_t sends = 0, receives = 0;  // modulo 2^32
-  // As many of them must be done for the rank to go on; 0: it waits for none.
+  // As many of them must be done for the rank to go on; 0 if it waits for none.
   uint32_t sends_awaited = 0, receives_awaited = 0;
 };
 
@@ -272,7 +273,7 @@ struct MessageCounts {
   std::vector<PeerMessages> by_peer;  // by peer, then tag
   bool lost = false;                  // messages with other peers are not counted
   bool cancelled = false;             // the counts of receives may be wrong
-  // When a report first showed the newest message, by the reader's clock; 0: not known.
+  // When a report first showed the newest message, by the reader's clock; 0 if unknown.
   int64_t moved_ns = 0;
 };
 
@@ -316,7 +317,7 @@ struct Member : CommFacts {
   LazyVector<CallRecord> records;          // the newest, by index; may start late or have gaps
   LazyVector<PeerTraffic> traffic;         // of all records received so far, by peer
   LazyVector<GraphLaunch> graph_launches;  // the newest, in order
-  std::shared_ptr<const MessageCounts> messages;  // nullptr: it has none, or they have records
+  std::shared_ptr<const MessageCounts> messages;  // nullptr if it has none, or they have records
 };
 
 // How long calls of one kind usually take, from the time at which the first rank enters
@@ -354,7 +355,7 @@ struct Rival {
   int32_t rank = -1;
   int32_t process = -1;
   bool is_refused = false;  // its creating call failed
-  uint8_t nccl_result = 0;  // with this code; 0: not known
+  uint8_t nccl_result = 0;  // with this code; 0 if unknown
 };
 
 struct Communicator {
@@ -363,7 +364,7 @@ struct Communicator {
   // `keeps_records`, `has_siblings`, `first_calls` and `recorded_until`.
   uint64_t version = 0;
   int32_t may_wait = 0;  // number of members with `may_wait`
-  // False: the signatures of all members that could be compared are equal.
+  // False if the signatures of all members that could be compared are equal.
   bool may_diverge = false;
   bool uses_p2p = false;       // a rank has issued a send or receive
   bool keeps_records = false;  // for every member: the job is small enough
@@ -375,12 +376,12 @@ struct Communicator {
   LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
   LazyVector<Rival> rivals;        // of members, while the communicator is created; at most kRivals
   RankTable<Member> members;       // only the ranks with a report
-  uint64_t parent = 0;             // 0: none
+  uint64_t parent = 0;             // 0 if there is none
   std::string name;                // "" if the program gave none
   CommKind kind = CommKind::kNccl;
   bool counts_messages = false;  // its ranks' messages are counted, and have no records
   int32_t size = 0;              // as the first member reported it
-  int32_t other_size = 0;        // a different size that another member reported; 0: all agree
+  int32_t other_size = 0;        // a different size that another member reported; 0 if all agree
   LazyVector<int32_t> seats;     // processes by rank, if the source lists them (dumps do)
   std::vector<UsualDuration> usual;
   int64_t finish_seen_ns = 0;  // when a report last showed that a rank had finished a collective

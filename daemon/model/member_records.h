@@ -38,12 +38,12 @@ size_t CheckpointsKept(size_t records);
 // Adds checkpoints by their position, and keeps the newest `kept`.
 void AddCheckpoints(const std::vector<Checkpoint>& checkpoints, size_t kept, Member* member);
 
-// Inserts a record by its index. False: it replaced a record with the same index.
+// Inserts a record by its index. False if it replaced a record with the same index.
 bool Insert(const CallRecord& record, LazyVector<CallRecord>* records, size_t* at_index);
 
-// Counts a send or receive for its peer. False: the member has too many peers.
-// The counts without those that there is no room for: a member may keep as much as `kept` records
-// take. Those that it waits for stay, so that it is known to wait.
+// Counts a send or receive for its peer. False if the member has too many peers. The counts without
+// those that there is no room for: a member may keep as much as `kept` records take. Those that it
+// waits for stay, so that it is known to wait.
 std::shared_ptr<const MessageCounts> LimitMessages(std::shared_ptr<const MessageCounts> counts,
                                                    size_t kept);
 

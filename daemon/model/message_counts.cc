@@ -24,7 +24,7 @@ OtherEnd CompareSums(const MessageCounts& ours, const PeerMessages& awaited, Way
   return HasReached(their_sum, wanted) ? OtherEnd::kUnknown : OtherEnd::kLackingOfAny;
 }
 
-// What a rank waits for is no sign that it goes on.
+// What a rank waits for is not a sign that it goes on.
 bool HasSameMessages(const MessageCounts& a, const MessageCounts& b) {
   return std::equal(a.by_peer.begin(), a.by_peer.end(), b.by_peer.begin(), b.by_peer.end(),
                     [](const PeerMessages& x, const PeerMessages& y) {

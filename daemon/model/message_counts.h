@@ -35,7 +35,7 @@ const MessageCounts& MessagesOf(const Member* member);
 // those of other peers.
 absl::Span<const PeerMessages> MessagesWith(const MessageCounts& counts, int32_t peer);
 
-// The messages with exactly this peer and tag; nullptr: none.
+// The messages with exactly this peer and tag, or nullptr.
 const PeerMessages* FindMessages(const MessageCounts& counts, int32_t peer, int32_t tag);
 
 // With this peer, over all tags that are known.
@@ -60,7 +60,7 @@ OtherEnd FindOtherEnd(const MessageCounts& ours, const PeerMessages& awaited, Wa
                       const MessageCounts& theirs, int32_t rank);
 
 // The newest counts of a rank, with the time of its newest message. `before`: those that it had;
-// nullptr: none are known, and neither is the time.
+// nullptr if none are known, and neither is the time.
 std::shared_ptr<const MessageCounts> NoteMoves(std::shared_ptr<const MessageCounts> newest,
                                                const MessageCounts* before, int64_t now_ns);
 

@@ -20,7 +20,7 @@ struct NetworkState {
   uint64_t begun = 0;                     // steps of the newest operation that have begun
   uint64_t ended = 0;                     // of them, those that have ended
   NetworkWait wait = NetworkWait::kNone;  // of the oldest step that has not ended
-  int64_t since_ns = 0;  // when this wait began, by the reader's clock; 0: not known
+  int64_t since_ns = 0;  // when this wait began, by the reader's clock; 0 if unknown
 };
 
 // All states of one rank of one communicator, read at one moment.
@@ -41,7 +41,7 @@ enum class NetworkFault : uint8_t {
 // A rank on the way, what its transfer waits for, and with whom.
 struct NetworkHop {
   int32_t rank = -1;  // in the communicator
-  int32_t peer = -1;  // in the communicator; -1: none
+  int32_t peer = -1;  // in the communicator, or -1
   int32_t channel = 0;
   NetworkWait wait = NetworkWait::kNone;
   int64_t since_ns = 0;
@@ -51,7 +51,7 @@ struct NetworkHop {
 struct NetworkWalk {
   NetworkFault fault = NetworkFault::kNone;
   int32_t culprit = -1;  // rank in the communicator
-  int32_t peer = -1;     // the other end of its link, in the communicator; -1: none
+  int32_t peer = -1;     // the other end of its link, in the communicator, or -1
   // The channels with a wait, and those of them that lead to this culprit by this fault.
   int32_t channels = 0, agreeing = 0;
   // Of the first such channel; the culprit is the last. Of a long way the first and the last ones

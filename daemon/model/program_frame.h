@@ -20,9 +20,9 @@ struct CodeBlock {
   Kind kind = Kind::kLoop;
   int32_t first = 0, last = 0;
   // Of a loop: the first line that may end a pass before its end (continue, except), and the first
-  // that ends the loop (break, return); 0: none.
+  // that ends the loop (break, return), or 0.
   int32_t skips_at = 0, ends_at = 0;
-  // Of a condition: the line of the if or match that decides between it and its other branches.
+  // For a condition, the line of the if or match that decides between it and its other branches.
   int32_t decides_at = 0;
   bool is_periodic = false;  // that line has a remainder: "if step % 8 == 0"
 };
@@ -35,7 +35,7 @@ struct ProgramFrame {
   std::vector<CodeBlock> blocks;  // around the line, outermost first
 };
 
-// More frames say nothing to a person, and each costs memory for each process.
+// More frames do not help a person, and each costs memory for each process.
 inline constexpr size_t kMostProgramFrames = 24;
 inline constexpr size_t kMostCodeBlocks = 8;  // of a frame
 

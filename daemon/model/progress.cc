@@ -30,7 +30,7 @@ bool HostIsInCollective(const JobState& job, const Communicator& comm, const Mem
 
 std::optional<Wait> WaitByMarkers(const Member& member) {
   if (member.finished >= member.entered || member.started <= member.finished) return std::nullopt;
-  // 0: the call is in a group that has not ended, so the GPU has not started it.
+  // 0 if the call is in a group that has not ended, so the GPU has not started it.
   if (member.waiting_since_ns == 0) return std::nullopt;
   return Wait{member.Awaits(), member.waiting_since_ns, Proof::kShown};
 }
@@ -65,7 +65,7 @@ bool LacksCalls(const JobState& job, int32_t process) {
   return known.has_met && !known.has_segment && !job.offline;
 }
 
-// A loop of tests of the communicator's requests; nullptr: no thread is in one.
+// A loop of tests of the communicator's requests; nullptr if no thread is in one.
 const BlockedCall* FindLoop(const Process& process, const Communicator& comm) {
   for (const BlockedCall& blocked : process.blocked) {
     if (blocked.communicator == comm.id && IsTest(blocked.op)) return &blocked;
@@ -73,7 +73,7 @@ const BlockedCall* FindLoop(const Process& process, const Communicator& comm) {
   return nullptr;
 }
 
-// Between two tests. Only of the main thread is it known where it sleeps.
+// Whether it rests between two tests. Only of the main thread is it known where it sleeps.
 bool RestsAtInput(const Process& process, const BlockedCall& loop) {
   return static_cast<int32_t>(loop.thread) == process.pid && process.state == 'S' &&
          HasWait(process.wait_channel, waits::kInputInKernel);

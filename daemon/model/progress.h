@@ -59,14 +59,14 @@ Gone HowProcessEnded(const JobState& job, int32_t process);
 // process has made no call since.
 bool HasFailed(const JobState& job, const Member& member);
 
-// Like HowProcessEnded(). Also kLeft for a live rank that has left the communicator,
-// that is leaving it, or that an exception is ending.
+// Does what HowProcessEnded() does. Returns kLeft also for a live rank that has left the
+// communicator, that is leaving it, or that an exception is ending.
 Gone HowGone(const JobState& job, const Member& member);
 
 // When the rank died or left; 0 if that is not known.
 int64_t GoneSince(const JobState& job, const Member& member);
 
-// The agent that reports on the process; nullptr: none, and the data counts as fresh.
+// The agent that reports on the process; nullptr if there is none, and the data counts as fresh.
 const AgentState* FindAgent(const JobState& job, int32_t process);
 
 // True if the process has not ended, as far as its agent has reported, and ticks of the
@@ -98,7 +98,7 @@ bool InRange(const Communicator& comm, int32_t rank);
 // are members, whatever size the communicator claims.
 std::vector<RankRange> UnknownRanks(const Communicator& comm);
 
-// When the host began to wait for the GPU, on any stream; 0: it does not wait.
+// When the host began to wait for the GPU, on any stream; 0 if it does not wait.
 int64_t GpuWaitSince(const Process& process);
 
 // Whether nothing has been heard of the process for a time.
@@ -138,7 +138,7 @@ bool Overlap(const CallRecord& first, const CallRecord& second);
 // The number of binary digits of a count. Calls of one class take about as long.
 uint8_t SizeClass(uint64_t count);
 
-// When the member's oldest wait of any kind began; 0: it does not wait.
+// When the member's oldest wait of any kind began; 0 if it does not wait.
 int64_t WaitsSince(const Member& member);
 
 // True if the member's newest call on the communicator is a send or a receive.

@@ -19,12 +19,12 @@ struct StackDeparture {
   Kind kind = Kind::kUnknown;
   // The innermost function of the program that both are in, and where each stands in it.
   std::string function, file;
-  int32_t culprit_line = 0, waiter_line = 0;  // 0: not known
-  int32_t loop_first = 0, loop_last = 0;      // kLeftLoop, kStays: the loop; 0: not known
+  int32_t culprit_line = 0, waiter_line = 0;  // 0 if unknown
+  int32_t loop_first = 0, loop_last = 0;      // kLeftLoop, kStays: the loop; 0 if unknown
   // Begins a block that one side is in and the other is not: an if, an except. kLeftLoop: it may
-  // have ended a pass of that loop before the call. 0: none is known.
+  // have ended a pass of that loop before the call. 0 if unknown.
   int32_t condition_line = 0;
-  // kSkipped, kExtra: the sides are in two branches of the if or match of this line; 0: they are
+  // kSkipped, kExtra: the sides are in two branches of the if or match of this line; 0 if they are
   // not.
   int32_t decides_at = 0;
   // kSkipped: of the loop that both are in, a line that may end a pass before the others' call.

@@ -14,7 +14,7 @@ namespace rollcall {
 struct PlaceException {
   std::string type;  // "ValueError"; empty without an exception
   std::string text;
-  std::string at;  // the program's line that it came from, as in StackPlace; "": none is known
+  std::string at;  // the program's line that it came from, as in StackPlace; empty if unknown
 };
 
 // What a thread waits for, beside the functions that it is in.
@@ -30,10 +30,10 @@ enum class EndKind : uint8_t {
 inline constexpr char kPipeOfAChild[] = "<pipe_of_a_child>";
 
 struct StackPlace {
-  // "/x/train.py:31 in upload_checkpoint": the innermost line that is no library's; "": none is
-  // known.
+  // "/x/train.py:31 in upload_checkpoint": the innermost line that is not in a library; empty if
+  // unknown.
   std::string at;
-  std::string inside;   // "queue.get": the library's function that this line called; "": none
+  std::string inside;   // "queue.get": the library's function that this line called, or empty
   bool sleeps = false;  // the thread sleeps in the kernel
   // The functions of that thread, innermost first, each between blanks: " futex queue.get
   // train.upload_checkpoint ". Python's have the name of their file.
@@ -44,7 +44,7 @@ struct StackPlace {
   // Processes of its host at the other end of the pipe or socket that the thread waits for.
   std::vector<int32_t> other_end = {};
   EndKind end = EndKind::kNone;
-  std::string key = {};  // of a store, as in v1::ThreadStack; "": none, or not known
+  std::string key = {};  // of a store, as in v1::ThreadStack; empty if there is none, or unknown
 };
 
 // Where one of its threads stands.

@@ -89,7 +89,7 @@ const StandFrame* RowOf(absl::string_view function) {
   return row == std::end(kStandFrames) ? nullptr : row;
 }
 
-// What a child of multiprocessing has inherited is no part of its own stack.
+// What a child of multiprocessing has inherited is not a part of its own stack.
 void RemoveParents(Names* functions) {
   const auto fork =
       std::find_if(functions->begin(), functions->end(), [](absl::string_view function) {
@@ -135,7 +135,7 @@ StandKind KindOfEnd(const StackPlace& place, absl::string_view wait_channel) {
   return StandKind::kUnknown;
 }
 
-// PyTorch has the same functions for all of its backends. What they wait in tells the backend.
+// PyTorch has the same functions for all of its backends. What they wait in shows the backend.
 StandKind KindOfBackend(const Names& functions) {
   const auto has = [&functions](const auto& is_of_it) {
     return std::any_of(functions.begin(), functions.end(), is_of_it);
@@ -179,7 +179,7 @@ StandFunction StandsIn(const StackPlace& place, absl::string_view wait_channel) 
       return {KindOfBackend(functions), NameOf(functions[i])};
     }
     const StandKind end = KindOfEnd(place, wait_channel);
-    // What stands in the kernel for a pipe or a socket is no pause.
+    // What stands in the kernel for a pipe or a socket is not a pause.
     if (row->kind == StandKind::kSleep && end != StandKind::kUnknown) return {end, place.inside};
     return {row->kind, NameOf(functions[i])};
   }

@@ -24,7 +24,7 @@ enum Trait : Traits {
   kSpins = 1 << 0,        // a library that uses the CPU while it waits
   kPolls = 1 << 1,        // a library that asks some hundred times a second
   kAsks = 1 << 2,         // a library that looks every now and then whether the sender lives
-  kNoWork = 1 << 3,       // nobody waits for work in it
+  kNoWork = 1 << 3,       // no thread waits for work in it
   kTakesWork = 1 << 4,    // a thread may wait in it for what the threads of a server bring
   kDirected = 1 << 5,     // somebody in particular should answer
   kForChildren = 1 << 6,  // if nothing shows another one, for a process that this one has started
@@ -90,12 +90,12 @@ enum class StandKind : uint8_t {
 
 StandFor WhomItIsFor(StandKind kind);
 bool HasTrait(StandKind kind, stands::Trait trait);
-// "a socket"; "": kUnknown.
+// "a socket"; empty means kUnknown.
 const char* StandKindInWords(StandKind kind);
 
 struct StandFunction {
   StandKind kind = StandKind::kUnknown;
-  std::string name;  // the function of the row, "Queue.get"; "": no row fits
+  std::string name;  // the function of the row, "Queue.get"; empty if no row fits
 };
 
 // By the row that fits closest to the program; without one, by what is at the other end.

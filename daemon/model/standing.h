@@ -55,8 +55,8 @@ struct StandingSockets {
 // A file that the process has locked, or waits to lock.
 struct FileLockSeen {
   uint64_t inode = 0;
-  std::string path;    // "": not known
-  int32_t holder = 0;  // pid; 0: not known
+  std::string path;    // empty if unknown
+  int32_t holder = 0;  // pid; 0 if unknown
   bool waits = false;
   uint64_t first = 0, last = UINT64_MAX;  // its bytes, both ends included
 };
@@ -65,7 +65,7 @@ struct FileLockSeen {
 struct StandingMarks {
   struct Thread {
     uint64_t position = 0;  // a digest of its frames
-    uint64_t switches = 0;  // how often it has slept or lost the CPU; 0: not known
+    uint64_t switches = 0;  // how often it has slept or lost the CPU; 0 if unknown
   };
   int64_t at_ns = 0;
   double cpu_seconds = 0;           // of the process
@@ -103,7 +103,7 @@ StandFunction WaitOfMain(const Standing& standing);
 // Whether a library that waits may be why the process uses the CPU.
 bool WaitsWithTheCpu(const Standing& standing);
 
-// The thread of the process that handles a request in the program; nullptr: none does.
+// The thread of the process that handles a request in the program; nullptr if none does.
 const StandThread* FindHandler(const Standing& standing);
 
 }  // namespace rollcall

@@ -24,12 +24,12 @@ class Tenants {
     return AreAll() || std::find(names_->begin(), names_->end(), tenant) != names_->end();
   }
   bool AreAll() const { return !names_.has_value(); }
-  // Not for all tenants.
+  // Must not be called for all tenants.
   const std::vector<std::string>& names() const { return *names_; }
 
  private:
   Tenants() = default;
-  std::optional<std::vector<std::string>> names_;  // none: all tenants
+  std::optional<std::vector<std::string>> names_;  // nullopt means all tenants
 };
 
 }  // namespace rollcall

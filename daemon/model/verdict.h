@@ -58,40 +58,40 @@ constexpr bool IsWarning(Cause cause) { return cause == Cause::kStraggler; }
 
 struct OtherJob {
   JobKey key;
-  int32_t rank = -1;  // -1: not known
+  int32_t rank = -1;  // -1 if unknown
 };
 
 struct Culprit {
-  int32_t process = -1;  // index into JobState::processes; -1: its process is not known
+  int32_t process = -1;  // index into JobState::processes; -1 if its process is not known
   int32_t rank = -1;     // global where known, else in the communicator
-  // Not -1: the number of its process, which holds several ranks; `rank` is the communicator's.
+  // If not -1, the number of its process, which holds several ranks; `rank` is the communicator's.
   int32_t process_rank = -1;
-  // More than 1: stands for this many neighbours from `rank` on, none with a known process.
+  // More than 1: stands for this many neighbours from `rank` on, without known processes.
   int32_t ranks = 1;
   std::string host;
-  int32_t pid = 0;  // 0: not known
+  int32_t pid = 0;  // 0 if unknown
   int32_t device = -1;
   // mismatches: the call that it made instead; errors: the call that NCCL refused
   CallArgs call;
-  int32_t nccl_result = 0;  // ncclResult_t that NCCL reported to it; 0: no error
+  int32_t nccl_result = 0;  // ncclResult_t that NCCL reported to it; 0 means no error
   bool is_refused = false;  // NCCL refused its creating call
   uint64_t entered = 0;     // number of collectives that it has entered on the communicator
-  std::string error;   // the exception that ended it: "ValueError: ... at train.py:57"; "": none
+  std::string error;   // the exception that ended it: "ValueError: ... at train.py:57", or empty
   bool exits = false;  // it has ended its program, but not its process
   // The exception that ended a thread of it while its main thread lives on, and the thread's name;
-  // "": none that matters.
+  // empty if no such exception matters.
   std::string thread_error, failed_thread;
-  // How it ended or left: "exited normally", "killed by signal 9"; "": it did not.
+  // How it ended or left: "exited normally", "killed by signal 9"; empty if it did not.
   std::string ending;
   char state = '?';  // of its process, as in /proc
   std::string wait_channel;
-  int32_t exit_code = -1;   // -1: not known, or it lives
-  int32_t exit_signal = 0;  // 0: none
-  std::string site;         // the line that made `call`, or its last call; "": not known
-  int64_t step = -1;        // of its training loop; -1: not known
+  int32_t exit_code = -1;   // -1 if unknown, or it lives
+  int32_t exit_signal = 0;  // 0 if there is none
+  std::string site;         // the line that made `call`, or its last call; empty if unknown
+  int64_t step = -1;        // of its training loop; -1 if unknown
   std::string phase;
-  // Of another job, which shares a communicator or a store with the verdict's: which one, and the
-  // number of its rank there. nullopt: of the verdict's own job.
+  // Set for another job that shares a communicator or a store with the verdict's: which one, and
+  // the number of its rank there. nullopt means the verdict's own job.
   std::optional<OtherJob> other_job;
   int32_t inner_pid = 0;  // this and the fields below as in ProcessIdentity
   int64_t uid = -1;
@@ -119,7 +119,7 @@ struct AlignedCall {
   uint64_t culprit_position = 0;  // of the culprits' call
   CallArgs others;
   CallArgs culprits;
-  std::string others_site = {}, culprits_site = {};  // the lines that made the calls; "": not known
+  std::string others_site = {}, culprits_site = {};  // of the calls; empty if unknown
 };
 
 // One edge of a wait-for chain or cycle: `from` waits in this call for `to`. A chain begins
@@ -137,7 +137,7 @@ struct WaitEdge {
 
 // The position of a call among the launches of a CUDA graph.
 struct GraphCall {
-  uint32_t graph = 0;   // nth graph of the process that contains calls, from 1; 0: none
+  uint32_t graph = 0;   // nth graph of the process that contains calls, from 1, or 0
   uint64_t launch = 0;  // nth launch of this graph, from 1
   uint64_t call = 0;    // nth of the graph's calls on the communicator, from 1
   uint64_t calls = 0;   // number of the graph's calls on the communicator
@@ -165,7 +165,7 @@ struct RankException {
 
 // What a rank waits for outside of the job and moves, as in Process.
 struct RankOutside {
-  int32_t rank = -1;  // -1: nothing
+  int32_t rank = -1;  // -1 if there is none
   std::vector<ChildAtWork> children;
   double receives = 0;
 };
@@ -179,7 +179,7 @@ struct RankSocket {
 
 // A thread for which the process of a rank waits before it ends.
 struct RankKeeper {
-  int32_t rank = -1;  // -1: there is none
+  int32_t rank = -1;  // -1 if there is none
   ThreadPlace thread;
 };
 
@@ -199,7 +199,7 @@ enum class StandShape : uint8_t {
 #define STAND_SHAPE(name, word, meaning) name,
 #include "daemon/model/stand_shapes.def"
 };
-// As in incident.json; "": kNone.
+// As in incident.json; empty means kNone.
 const char* StandShapeName(StandShape shape);
 
 // How the ranks of a standstill wait.
@@ -211,12 +211,13 @@ struct Standstill {
   bool writes = false;                        // they put into a queue or write into a pipe
   bool two_locks = false;                     // two threads of the first culprit wait for locks
   bool in_handler = false;                    // the first culprit is in a handler of a signal
-  std::string others;  // for whom they wait: "its child 4711 (cat)", "process 812"; "": not known
-  std::string on;      // the file that they wait to lock, or hold; "": none is known
+  std::string others;  // for whom they wait: "its child 4711 (cat)", "process 812"; empty if
+                       // unknown
+  std::string on;      // the file that they wait to lock, or hold; empty if unknown
   std::string server;  // kOwnServer: "child process 812 (python)"
   StandKind server_in = StandKind::kUnknown;  // kOwnServer: what that one waits in
-  // The function of a thread that the first culprit lacks and the others have: "prefetch"; "":
-  // none.
+  // The function of a thread that the first culprit lacks and the others have: "prefetch", or
+  // empty.
   std::string lacks_thread;
   // Of the culprits that do not stand where their main threads do, in their order; of the others
   // without functions.
@@ -244,8 +245,8 @@ struct Verdict {
   // Mismatches: the call of the majority. Creation of a communicator: the creating call.
   // op kNone: its record is lost.
   CallArgs call;
-  std::string site;       // the line of a waiting rank that made the call; "": not known
-  int64_t step = -1;      // of most waiting ranks; -1: not known
+  std::string site;       // the line of a waiting rank that made the call; empty if unknown
+  int64_t step = -1;      // of most waiting ranks; -1 if unknown
   std::string phase;      // of the same ranks
   GraphCall graph;        // set if a launch of a graph made the call on a waiting rank
   bool captured = false;  // culprits have captured the call into a graph instead of making it
@@ -253,27 +254,27 @@ struct Verdict {
   // their first call. If no request and no work is due, nothing hangs: no wait is confirmed by
   // this.
   bool is_idle = false;
-  // Only threads beside the main one wait, and nobody knows that their ranks stand. Such a thread
+  // Only threads beside the main one wait, and their ranks are not known to stand. Such a thread
   // may serve requests: then the verdict is idle.
   bool waits_beside = false;
   // init_incomplete: the culprits are processes with one rank of the communicator.
   bool is_one_rank = false;
   int32_t claimed_rank = -1;  // then: that rank, as the communicator counts
-  std::string unclaimed;      // then: the ranks that no process has, "rank 3"; "": none
+  std::string unclaimed;      // then: the ranks that no process has, "rank 3", or empty
   // Mismatches: the culprit's call is one of the step that it repeats.
   bool odd_call_is_usual = false;
   StartFault start_fault = StartFault::kNone;
   // The key of a store for which the waiting ranks wait, or the ranks that got another WORLD_SIZE;
-  // "": not one key, or not known.
+  // empty if they wait for several keys, or unknown.
   std::string awaited_key;
   Standstill standstill;
   // Two threads of the culprits make calls that nothing orders.
   bool unordered_threads = false;
   // stalled_in_flight: another communicator's call that is open on the same devices, and that
-  // nothing orders with this one: "AllReduce #3 on communicator "b""; "": none.
+  // nothing orders with this one: "AllReduce #3 on communicator "b"", or empty.
   std::string beside;
   NetworkWalk network;  // stalled_in_flight: what the network states show
-  // Not 0: the divergence is at `position` or later, but before this. 0: it is at `position`.
+  // If not 0, the divergence is at `position` or later, but before this. 0 if it is at `position`.
   uint64_t position_end = 0;
 
   std::vector<std::string> mismatched_fields;
@@ -316,7 +317,7 @@ struct Verdict {
   bool stale = false;      // a report is older than three ticks; a newer one may still arrive
   bool unsettled = false;  // it rests on an agent that has sent too few ticks, or on a mixed state
   // Contradictions: ranks that have not made the call yet can still decide which side is the
-  // majority, or names of threads that nobody is wrong.
+  // majority, or names of threads show that no rank is wrong.
   bool may_turn = false;
   // The verdict needs no long wait: the culprits have failed and cannot enter the call.
   bool at_once = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts restarts within the processes of a job: all ranks abort their world communicators and
-// create new ones. The processes live on, so such a restart is no new attempt.
+// create new ones. The processes live on, so such a restart is not a new attempt.
 //
 // A communicator is a world communicator if no other of the job is larger. A restart counts when
 // the processes have aborted all of them and created the next one.

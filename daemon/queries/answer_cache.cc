@@ -51,7 +51,7 @@ void AnswerCache::Erase(std::map<std::string, EntryPtr>::iterator at) {
   entries_.erase(at);
 }
 
-// `bytes`: of the entry's new answer; 0: it has none.
+// `bytes`: of the entry's new answer, or 0.
 void AnswerCache::SetBytes(const std::string& key, const EntryPtr& entry, size_t bytes) {
   const MutexLock lock(mutex_);
   const auto at = entries_.find(key);

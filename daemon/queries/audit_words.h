@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the audit says of a request that acts: the same by gRPC and on the page.
+// The audit's entry for a request that acts: the same by gRPC and on the page.
 #pragma once
 
 #include <string>

@@ -185,7 +185,7 @@ absl::Status FleetQueries::AboutJob(const JobSelector& job,
   if (Has(*local_, job)) return own;
   if (!away.ok()) return away;
   for (const DaemonRow& peer : WhoHas(job)) return there(peer);
-  if (job.attempt.has_value()) {  // whoever has other attempts says which
+  if (job.attempt.has_value()) {  // a daemon that has other attempts lists them
     JobSelector any = job;
     any.attempt.reset();
     if (Has(*local_, any)) return own;
@@ -286,14 +286,14 @@ absl::Status FleetQueries::StreamStacks(
               has_begun = true;
               return on_stack(stack);
             });
-        // Nobody must take them a second time.
+        // No daemon must take them a second time.
         if (status.ok() || !has_begun) return status;
         return absl::AbortedError(status.message());
       });
 }
 
 // A running job changes with every tick of its agents, so asking its owner for a version would
-// nearly always say that it has changed. Instead, what others have changes once a second: that is
+// nearly always show that it has changed. Instead, what others have changes once a second: that is
 // how often a viewer's answers are made anew, while there are viewers.
 uint64_t FleetQueries::Version(const std::string& job) const {
   const uint64_t own = local_->Version(job);

@@ -6,7 +6,7 @@
 // one has not the job, or is not known, to this daemon, and then to all others. The history is in
 // the database; only the newest state of an incident that is open comes from its owner.
 //
-// Thread-safe. A call may wait for other daemons, for as long as PeerOptions says.
+// Thread-safe. A call may wait for other daemons, for as long as PeerOptions permits.
 #pragma once
 
 #include <functional>
@@ -64,7 +64,7 @@ class FleetQueries : public QuerySource {
   // For threads to end, beyond the time for their calls.
   static constexpr int64_t kSlackNs = 100'000'000;
 
-  // As `seen` sees, for `caller`.
+  // Makes queries that see what `seen` sees, for `caller`.
   FleetQueries(std::unique_ptr<QuerySource> seen, const FleetQueries& all, v1::PeerCaller caller);
 
   bool IsAgent() const;
@@ -105,7 +105,7 @@ class FleetQueries : public QuerySource {
   std::vector<v1::Incident> AskForIncidents(const v1::ListIncidentsRequest& request,
                                             std::vector<std::string>* silent) const;
 
-  const std::unique_ptr<QuerySource> seen_;  // nullptr: local_ is another's
+  const std::unique_ptr<QuerySource> seen_;  // nullptr if local_ is another's
   QuerySource* const local_;
   const FleetView* const fleet_;
   const JobOwnership* const ownership_;

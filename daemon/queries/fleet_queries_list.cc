@@ -62,7 +62,7 @@ DaemonJobs TakeJobs(const std::string& daemon, v1::StatusResponse* list) {
   return jobs;
 }
 
-// An agent tells each daemon with which it has a stream: two may list the same ranks.
+// An agent reports to each daemon with which it has a stream: two may list the same ranks.
 void JoinUnrecorded(const google::protobuf::RepeatedPtrField<v1::UnrecordedJob>& more,
                     v1::StatusResponse* all) {
   // Two users may each have one of the same name.
@@ -132,7 +132,7 @@ FleetQueries::Lists FleetQueries::ListsOf(const JobSelector& selector) const {
   return lists;
 }
 
-// Replaces the jobs on the page by what their daemons say of them with communicators.
+// Replaces the jobs on the page by their daemons' answers with communicators.
 void FleetQueries::AddCommunicators(const std::string& host, const std::vector<FleetJob>& page,
                                     Lists* lists) const {
   std::vector<Part> parts(lists->jobs.size());

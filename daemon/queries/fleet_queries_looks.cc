@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at jobs that are not recorded: an agent may tell several daemons of them, so each host is
+// Looks at jobs that are not recorded: an agent may report them to several daemons, so each host is
 // asked through one.
 #include <algorithm>
 #include <memory>
@@ -21,7 +21,7 @@ constexpr int64_t kUsualLookNs = 6 * kSecond;
 
 struct Taken {
   std::set<std::string> hosts;
-  std::optional<int64_t> uid;  // of the job: another user's may have its name; -1: not known
+  std::optional<int64_t> uid;  // of the job: another user's may have its name; -1 if unknown
 };
 
 // Whether somebody waits for a look. Peers may ask this when the look has ended already.
@@ -43,7 +43,7 @@ class Asker {
   const std::function<bool()>* goes_on_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Of the job, those that are wanted, and that nobody has taken so far.
+// Of the job, those that are wanted, and that no daemon has taken so far.
 std::vector<std::string> TakeHosts(const v1::StatusResponse& list, const v1::LookRequest& request,
                                    Taken* taken) {
   const std::set<std::string> wanted(request.hosts().begin(), request.hosts().end());

@@ -38,7 +38,7 @@ struct MetricsSnapshot {
   DeliveryCounts deliveries;
   HttpFront::Counts http;
   std::map<std::string, uint64_t> refused;  // by reason
-  std::optional<double> certificate_days;   // until the daemon's certificate expires; none: no TLS
+  std::optional<double> certificate_days;   // until the certificate expires; nullopt without TLS
 };
 
 // This daemon and the others on its database.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostNamed = 20;
 
-// The job whose name is nearest to the one asked for; "": none is near.
+// The job whose name is nearest to the one asked for; empty if no name is near.
 std::string NearestJob(const std::vector<JobId>& jobs, const std::string& asked) {
   std::vector<std::string> names;
   for (const JobId& job : jobs) {

@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-// With a name that is none: each costs some microseconds.
+// Limits the jobs compared with an unknown name: each costs some microseconds.
 inline constexpr size_t kMostJobsCompared = 500;
 
 // kNotFound: names some of `jobs`, and the one that the caller may have meant. `total`: all jobs

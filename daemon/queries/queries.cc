@@ -180,7 +180,8 @@ void Queries::AddIncidents(const JobKey& key, v1::JobStatus* status) const {
   status->set_summary(brief.live->summary);
 }
 
-// Who tells why the job waits. The job that tells it has a newer word for it than the last look.
+// The job that shows why the job waits. The job that reports it has a newer answer than the last
+// look.
 void Queries::AddReferral(const JobKey& key, v1::JobStatus* status) const {
   if (parts_.pairs == nullptr) return;
   const std::optional<Referral> referral = parts_.pairs->ReferralOf(key);
@@ -249,7 +250,8 @@ absl::StatusOr<v1::StatusResponse> Queries::GetStatus(const v1::StatusRequest& r
   return StatusOf(SelectorIn(request), !request.without_communicators());
 }
 
-// Of the selected job, or of the newest attempt of every job if the selector names none.
+// Returns the status of the selected job, or of the newest attempt of every job if the selector
+// names none.
 v1::StatusResponse Queries::StatusOf(const JobSelector& selector, bool with_communicators) const {
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);
@@ -364,7 +366,7 @@ absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
   return response;
 }
 
-// False: none of the asked tenants is left. To the book, an empty list would be for all tenants.
+// False if none of the asked tenants is left. To the book, an empty list would be for all tenants.
 template <typename Request>
 bool Queries::KeepOwnTenants(Request* request) const {
   const google::protobuf::RepeatedPtrField<std::string> asked = request->tenants();
@@ -429,7 +431,7 @@ absl::StatusOr<v1::Incident> Queries::GetIncident(const v1::IncidentRequest& req
   return NoSuchIncident(request.id());
 }
 
-// Answers without the stacks, which whoever acts has seen.
+// Answers without the stacks, which the caller has seen.
 absl::StatusOr<v1::Incident> Queries::ActOnIncident(const v1::IncidentActionRequest& request,
                                                     const std::string& who) {
   v1::IncidentRequest same;

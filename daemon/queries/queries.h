@@ -42,13 +42,13 @@ class Queries : public QuerySource {
     const DaemonCounters* counters;
     Timeline* timeline;
     const Refusals* refusals;
-    const DaemonSecurity* security;  // nullptr: none
+    const DaemonSecurity* security;  // nullptr if there is none
     const UnrecordedBook* unrecorded;
     LookDesk* looks;
-    const JobPairs* pairs = nullptr;  // nullptr: no two jobs are joined
+    const JobPairs* pairs = nullptr;  // nullptr means no two jobs are joined
   };
 
-  // `agent`: as in QuerySource::SeenByAgent(). `who`: the caller's name; "": this daemon.
+  // `agent`: as in QuerySource::SeenByAgent(). `who`: the caller's name; empty means this daemon.
   explicit Queries(Parts parts, Tenants tenants = Tenants::All(),
                    std::optional<Identity> agent = std::nullopt, std::string who = "")
       : parts_(parts),
@@ -102,7 +102,7 @@ class Queries : public QuerySource {
 
   const Parts parts_;
   const Tenants tenants_;
-  const std::optional<Identity> agent_;  // that asks; nullopt: a viewer
+  const std::optional<Identity> agent_;  // that asks; nullopt means a viewer
   const std::string who_;
 };
 

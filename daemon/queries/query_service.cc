@@ -44,7 +44,7 @@ absl::Status Check(const v1::IncidentActionRequest& request) {
       absl::StrCat("an action is note, acknowledge or take back; not \"", request.action(), "\""));
 }
 
-// For the audit.
+// Names the caller for the audit.
 std::string WhoAsks(const Identity& caller) {
   const std::string peer = PeerOf(caller);
   return peer.empty() ? caller.name : absl::StrCat(caller.name, ", through the daemon ", peer);
@@ -166,7 +166,7 @@ class QueryService::Impl : public v1::Query::StreamedService {
     return Reply<Response>((call->queries.get()->*question)(request), stream);
   }
 
-  // For a call that changes something. The audit tells of it, also if it fails.
+  // Handles a call that changes something. The audit records it, also if it fails.
   template <typename Request, typename Response>
   grpc::Status Act(std::string_view method, const grpc::ServerContext& context,
                    UnaryStream<Request, Response>* stream,

@@ -23,7 +23,7 @@ class QueryService {
   QueryService(QuerySource* queries, const Access* access, AuditSink audit, AuditSink refused);
   ~QueryService();
 
-  // For registration with a server. This object must outlive the server.
+  // Register it with a server. This object must outlive the server.
   grpc::Service* service();
 
  private:

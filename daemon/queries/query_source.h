@@ -21,17 +21,18 @@
 
 namespace rollcall {
 
-// In one answer. An answer of this size takes a second to make and a browser some to show.
+// Limits one answer. An answer of this size takes a second to make and a browser some to show.
 inline constexpr size_t kMaxJobsListed = 1000;
 
 // How a person names a job.
 struct JobSelector {
   std::string job;
-  std::string tenant;              // "": any
-  std::optional<int32_t> attempt;  // none: the newest
-  // Only jobs with a process on this host: of each the newest attempt that has one. "": all.
+  std::string tenant;              // empty means any
+  std::optional<int32_t> attempt;  // nullopt means the newest
+  // Only jobs with a process on this host: of each the newest attempt that has one. Empty means
+  // all.
   std::string host = {};
-  // For GetJob(): the newest state at this time or before, on the wall clock; 0: now.
+  // For GetJob(): the newest state at this time or before, on the wall clock; 0 means now.
   int64_t at_ns = 0;
   // The part of a list of all jobs, which is in the order of their names.
   size_t offset = 0;

@@ -55,7 +55,7 @@ void ReplaceText(const FieldDescriptor* field,
   }
 }
 
-// A field without a row is hidden like a name: nobody has said that it may be shown.
+// A field without a row is hidden like a name: the table does not permit to show it.
 TextKind KindOf(const FieldDescriptor* field) {
   static const std::map<std::string, TextKind>& kinds = *[] {
     auto* made = new std::map<std::string, TextKind>;

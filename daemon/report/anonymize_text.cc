@@ -71,7 +71,7 @@ std::string ReplaceMatches(const RE2& pattern, const std::string& text, const Re
   return out;
 }
 
-// Whether a word after "the agent of" is no host.
+// Whether a word after "the agent of" is not a host.
 bool IsPlainWord(const std::string& word) {
   return word == "rank" || word == "ranks" || word == "its" || word == "the" || word == "this" ||
          absl::StartsWith(word, "host-");

@@ -44,7 +44,7 @@ void FillSpan(const JobState& job, const Member& member, const CallRecord& recor
 // The newest steps that the answer shows whole.
 void FillStep(const v1::CommunicatorCalls& calls, const std::vector<CallToken>& tokens,
               v1::RepeatedCalls* step) {
-  constexpr size_t kLeastPeriod = 2;  // where all calls are equal, none begins a step
+  constexpr size_t kLeastPeriod = 2;  // where all calls are equal, no call begins a step
   if (tokens.empty()) return;
   const size_t newest = tokens.size() - 1;  // it may be the first of a wrong step
   const Habit habit = JudgeCall(tokens, newest).habit;

@@ -12,7 +12,7 @@ namespace rollcall {
 
 inline constexpr int kMaxRanksOfCalls = 64;
 inline constexpr int kUsualCalls = 50;
-// As many as the daemon keeps of each rank and communicator.
+// Equals what the daemon keeps of each rank and communicator.
 inline constexpr int kMostCalls = 1024;
 // About 20 MB of JSON. The daemon fills an answer while the job's ticks wait.
 inline constexpr int kMostCallsOfAnswer = 65'536;

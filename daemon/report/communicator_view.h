@@ -13,7 +13,7 @@ namespace rollcall {
 inline constexpr int kUsualMembers = 100;
 inline constexpr int kMaxMembers = 1000;
 
-// False: the job has no communicator with the request's id. Times of calls are on the clock of
+// False if the job has no communicator with the request's id. Times of calls are on the clock of
 // `now_ns`.
 bool FillCommunicatorView(const JobState& job, int64_t now_ns,
                           const v1::CommunicatorRequest& request, v1::CommunicatorView* view);

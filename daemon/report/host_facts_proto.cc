@@ -73,7 +73,7 @@ v1::HostFacts WorthALook(const std::string& host, const HostFacts& facts, int64_
   *result.mutable_gathered_at() = ToTimestamp(wall_ns);
   result.set_error(facts.error);
   for (const HostFact& fact : facts.facts) {
-    // The rules do not know the kinds of a newer agent, and neither do people.
+    // The kinds of a newer agent are unknown to the rules, and to people.
     if (fact.kind == HostFactKind::kUnknown || !IsWorthALook(fact.kind, fact.value)) continue;
     if (result.facts_size() == kMostFactsInIncident) break;
     v1::HostFact* added = result.add_facts();

@@ -111,7 +111,7 @@ v1::HandledException ToProto(const RankException& handled) {
   return result;
 }
 
-// The library's function that the culprit waits in; "": not known.
+// The library's function that the culprit waits in; empty if unknown.
 std::string InsideOf(const Verdict& verdict, int32_t rank) {
   for (size_t i = 0; i < std::min(verdict.places.size(), verdict.culprits.size()); ++i) {
     if (verdict.culprits[i].rank == rank) return verdict.places[i].inside;

@@ -214,7 +214,7 @@ std::string ChildTitle(const v1::ChildProcess& child) {
   return absl::StrFormat("process %d \"%s\", which it has started", child.pid(), child.name());
 }
 
-// Of JAX's coordination service.
+// Whether the thread waits at a barrier of JAX's coordination service.
 bool WaitsAtABarrier(const v1::ThreadStack& thread) {
   return std::any_of(thread.frames().begin(), thread.frames().end(), [](const v1::Frame& frame) {
     return absl::StrContains(frame.function(), "WaitAtBarrier");
@@ -302,7 +302,7 @@ std::map<std::string, std::string> VersionsByComponent(const v1::Incident& incid
   return all;
 }
 
-// Why alerts of it are held back, or will be; "": they are not.
+// Why alerts of it are held back, or will be; empty if they are not.
 std::string AlertInWords(const v1::Incident& incident) {
   if (incident.has_silenced()) {
     return absl::StrCat("silenced until ", TimeInWords(incident.silenced().until()), " by ",

@@ -13,7 +13,8 @@ namespace v1 {
 class ProcessStack;
 }
 
-// Empty: the main thread has not come to its end, or no thread is known. At most limits::kKeepers.
+// Empty if the main thread has not come to its end, or no thread is known. At most
+// limits::kKeepers.
 std::vector<ThreadPlace> FindKeepers(const v1::ProcessStack& stack);
 
 }  // namespace rollcall

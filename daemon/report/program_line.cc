@@ -65,7 +65,7 @@ bool StartsTheProgram(absl::string_view function) {
          absl::StartsWith(function, "__libc_");
 }
 
-// Code around a function that says nothing about it: decorators, hooks, dispatch.
+// Code around a function that shows nothing about it: decorators, hooks, dispatch.
 bool IsDull(absl::string_view function) {
   const size_t local = function.rfind("<locals>.");
   const bool is_method = local == absl::string_view::npos && absl::StrContains(function, '.');
@@ -86,7 +86,7 @@ bool IsDull(absl::string_view function) {
   return name == "__call__" || name == "__enter__" || name == "__exit__" || name == "<module>";
 }
 
-// Without what stands between brackets, those inside "operator()" and the like excepted.
+// Removes what stands between brackets, except inside "operator()" and the like.
 std::string WithoutBrackets(absl::string_view name) {
   std::string text;
   int depth = 0;
@@ -171,8 +171,8 @@ bool IsUsefulNative(const v1::Frame& frame, const std::string& name) {
       name, {"pybind11", "_Py", "Py", "cfunction", "method_vectorcall", "__", "rollcall::"});
 }
 
-// The function of a library that the frame at `user` has called, "": none has a name for people.
-// Frames are in the order of the stack, innermost first.
+// The function of a library that the frame at `user` has called, empty if none has a name for
+// people. Frames are in the order of the stack, innermost first.
 std::string CalledFrom(const v1::ThreadStack& thread, int user) {
   const bool from_python = thread.frames(user).python();
   std::string native;
@@ -201,8 +201,7 @@ std::string PlaceOf(const v1::Frame& frame) {
 bool IsOfAText(const v1::Frame& frame) { return frame.python() && frame.file() == "<string>"; }
 
 // The folder of the libraries that belong to the interpreter, such as
-// "/home/x/miniconda3/envs/y/lib/";
-// "": the stack does not show the interpreter.
+// "/home/x/miniconda3/envs/y/lib/"; empty if the stack does not show the interpreter.
 std::string FolderOfInterpreter(const v1::ThreadStack& thread) {
   for (const v1::Frame& frame : thread.frames()) {
     absl::string_view path = frame.module();
@@ -225,7 +224,7 @@ int FindProgramFrame(const v1::ThreadStack& thread) {
         (folder.empty() || !absl::StartsWith(frame.module(), folder))) {
       return i;
     }
-    // Libraries lie anywhere, and seldom have lines. A line of the program says more.
+    // Libraries lie anywhere, and seldom have lines. A line of the program shows more.
     int* const first = frame.python() ? &of_text : &of_module;
     if (*first < 0) *first = i;
   }
@@ -332,7 +331,7 @@ bool IsClient(const v1::ProcessStack& stack, int32_t pid) {
          });
 }
 
-// What a child writes or reads is none of another rank's.
+// What a child writes or reads does not belong to another rank.
 void TellChildren(const v1::ProcessStack& stack, StackPlace* place) {
   std::vector<int32_t>& pids = place->other_end;
   const bool is_socket = place->end == EndKind::kSocket;

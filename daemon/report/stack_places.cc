@@ -17,7 +17,7 @@
 namespace rollcall {
 namespace {
 
-// By process, from its newest sample that shows one.
+// The site of each process, from its newest sample that shows one.
 using Sites = std::map<std::pair<std::string, int32_t>, std::string>;
 
 Sites FindSites(const v1::Incident& incident) {

@@ -9,7 +9,8 @@
 
 namespace rollcall {
 
-// "/x/train.py:57 in train_epoch", of the main thread if it shows one (FindPlace()); "": none does.
+// "/x/train.py:57 in train_epoch", of the main thread if it shows one (FindPlace()); empty if none
+// does.
 std::string FindSite(const v1::ProcessStack& stack);
 
 // Fills in Culprit.at and Verdict.waiting_at.

@@ -17,7 +17,7 @@ void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicator
 void FillCommunicatorStatus(const JobState& job, const Communicator& comm, int64_t now_ns,
                             v1::CommunicatorStatus* status);
 
-// When the member's oldest wait for others in a collective began; 0: it does not wait.
+// When the member's oldest wait for others in a collective began; 0 if it does not wait.
 int64_t WaitingSince(const Member& member);
 
 // Calls of all ranks on all communicators.

@@ -123,7 +123,7 @@ class TraceWriter {
     return first;
   }
 
-  // Until when calls that have not ended are drawn.
+  // Returns the moment until which calls that have not ended are drawn.
   double EndMoment() const {
     const double end = incident_.has_closed_at() ? TraceSeconds(incident_.closed_at())
                                                  : TraceSeconds(calls_.now());

@@ -19,7 +19,7 @@ struct TraceOptions {
   bool with_names = true;
 };
 
-// What a trace holds. Times in seconds since the Unix epoch; 0: there are no calls.
+// What a trace holds. Times in seconds since the Unix epoch; 0 if there are no calls.
 struct TraceCoverage {
   size_t calls = 0;
   size_t ranks = 0;  // with calls

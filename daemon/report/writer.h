@@ -18,7 +18,7 @@
 
 namespace rollcall {
 
-// What incident.json says of its own place.
+// What incident.json contains of its own place.
 enum class ReportPlace {
   kPath,        // the absolute path of the folder
   kFolderName,  // for a report that goes elsewhere: paths may contain the names of users

@@ -54,7 +54,8 @@ void SetCommunicator(const JobState& job, const Communicator& comm, Verdict* ver
 // An edge for a wait in this call. The caller fills in `from` and `to`.
 WaitEdge MakeEdge(const JobState& job, const StuckCall& call);
 
-// Adds to communicators with one name for people, such as two of all ranks, what tells them apart.
+// Adds to communicators with one name for people, such as two of all ranks, what distinguishes
+// them.
 void TellApart(std::vector<WaitEdge>* edges);
 
 // kCertain if all waits are shown, kLikely if some are. kPossible if none is: the GPUs may

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kNamedSizes = 3;
 
-// By rank, those with a size other than that of the communicator.
+// Returns by rank the sizes other than that of the communicator.
 std::map<int32_t, int32_t> OtherSizes(const Communicator& comm) {
   std::map<int32_t, int32_t> sizes;
   for (const ClaimedSize& claim : comm.claims) sizes[claim.rank] = claim.size;
@@ -24,7 +24,7 @@ std::map<int32_t, int32_t> OtherSizes(const Communicator& comm) {
 }
 
 // NCCL has refused some ranks, all of them with other sizes than those that it has not. The size of
-// these; 0: it has not.
+// these; 0 if it has not.
 int32_t AcceptedSize(const Communicator& comm, const std::map<int32_t, int32_t>& others) {
   std::set<int32_t> accepted, refused;
   for (const auto& [rank, member] : comm.members) {

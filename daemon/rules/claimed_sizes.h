@@ -12,7 +12,7 @@
 namespace rollcall {
 
 struct SizeDispute {
-  int32_t size = 0;  // of the majority; 0: all agree, or there is no majority
+  int32_t size = 0;  // of the majority; 0 if all agree, or there is no majority
   std::vector<ClaimedSize> wrong;
 };
 

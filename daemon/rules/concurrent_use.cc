@@ -34,7 +34,7 @@ Culprit MakeUser(const Suspicion& s, int32_t rank) {
   return MakeCulprit(s.job, member->process, rank, member);
 }
 
-// With the call that it made at the position of the hang.
+// Makes the culprit with the call that it made at the position of the hang.
 Culprit MakeCaller(const Suspicion& s, int32_t rank) {
   Culprit culprit = MakeUser(s, rank);
   const CallRecord* record =

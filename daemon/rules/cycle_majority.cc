@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// JudgeCycleByMajority(): several ranks wait for ends of sends and receives that nobody has issued.
-// One rank that is wrong explains all of them if it alone sends to (or receives from) ranks that
-// wait together in a collective, if it has left its peers for a collective, or if it stands between
-// two peers, of which one sends it more and the other one expects more from it than it handles.
+// JudgeCycleByMajority(): several ranks wait for ends of sends and receives that no rank has
+// issued. One rank that is wrong explains all of them if it alone sends to (or receives from) ranks
+// that wait together in a collective, if it has left its peers for a collective, or if it stands
+// between two peers, of which one sends it more and the other one expects more from it than it
+// handles.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -76,7 +77,7 @@ bool StandsBetween(const std::vector<const StuckCall*>& waits, const Lackers& la
   return any(true) && any(false) && is_mutual;
 }
 
-// The one process for which several ranks wait, if it explains their waits; -1: none.
+// The one process for which several ranks wait, if it explains their waits, or -1.
 int32_t FindLacked(const StuckCalls& calls, const std::map<int32_t, Lackers>& by_absent) {
   const MessageWaits waits = FindMessageWaits(calls, by_absent);
   int32_t lacked = -1;

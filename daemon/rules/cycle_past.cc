@@ -35,7 +35,7 @@ bool MayBeOlder(const Past& past, const std::vector<CallToken>& tokens, const Sl
   });
 }
 
-// What a rank's past says of its sends to and receives from its peer in the pair.
+// What a rank's past shows of its sends to and receives from its peer in the pair.
 struct Finding {
   Slip slip;
   CallArgs call;  // the first skipped or extra one

@@ -34,8 +34,8 @@ Actor ActorOf(const JobState& job, const StuckCall& call, const RankOfCall& who)
   return {who.process, member == nullptr ? -1 : member->device};
 }
 
-// Those of the waiting that the absent rank may be: which rank of a process is absent from a
-// communicator that it has not joined, nobody knows.
+// Those of the waiting that the absent rank may be: it is unknown which rank of a process is absent
+// from a communicator that it has not joined.
 std::set<Actor> FindWaiting(const JobState& job, const std::set<Actor>& waiting,
                             const StuckCall& call, const Absent& absent) {
   const Actor actor = ActorOf(job, call, absent);
@@ -100,7 +100,7 @@ size_t Earliest(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   });
 }
 
-// Whether nobody has issued the other end of a send or receive. If it would never have come, the
+// Whether no rank has issued the other end of a send or receive. If it would never have come, the
 // ranks of the cycle are its victims, and no order of calls is wrong.
 bool LacksAnEnd(const StuckCall& call) {
   return call.kind == StuckCall::Kind::kP2p &&

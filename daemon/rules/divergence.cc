@@ -60,7 +60,7 @@ const CallRecord* FindRecord(const History& history, uint64_t position) {
 
 struct CheckpointComparison {
   uint64_t agreed = 0;     // checkpoints prove that the calls before this are equal
-  uint64_t differ_at = 0;  // position of the first checkpoint that differs; 0: none differs
+  uint64_t differ_at = 0;  // position of the first checkpoint that differs; 0 if none differs
 };
 
 CheckpointComparison CompareCheckpoints(const std::vector<History>& histories) {
@@ -197,8 +197,8 @@ bool HasAllRecords(const History& history, uint64_t begin, uint64_t end) {
   return true;
 }
 
-// The position at which histories have different signatures now, if the records that would
-// show the difference are lost; 0: none.
+// The position at which histories have different signatures now, if the records that would show the
+// difference are lost, or 0.
 uint64_t DifferNow(const std::vector<History>& histories, uint64_t agreed) {
   std::map<uint64_t, std::vector<const History*>> by_position;
   for (const History& history : histories) {

@@ -28,7 +28,7 @@ struct Side {
 
 struct Divergence {
   uint64_t position = 0;
-  // Not 0: records are lost, and the divergence is at `position` or later, but before this.
+  // If not 0, records are lost, and the divergence is at `position` or later, but before this.
   uint64_t position_end = 0;
   std::vector<Side> sides;      // at least two, largest first, unless a past decides
   bool may_be_earlier = false;  // records before `position` are lost

@@ -31,12 +31,12 @@ size_t CountIn(const std::vector<Waiter>& waiters, const Processes& processes) {
 }
 
 // PyTorch's groups of gloo have the number that a process has counted, and so do teams of UCC. So
-// two of them that wait for each other are no matter of order: one side has made a group that the
-// other one has not made.
+// two of them that wait for each other are not a matter of order: one side has made a group that
+// the other one has not made.
 bool IsCounted(const StuckCall& call) { return HasCountedIds(call.communicator->kind); }
 
-// The one creation of the cycle, or of counted ones the one with most ranks. nullptr: none, or
-// several.
+// The one creation of the cycle, or of counted ones the one with most ranks. nullptr if there is
+// none, or several.
 const StuckCall* FindCreation(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   const StuckCall* found = nullptr;
   for (const size_t i : cycle) {

@@ -29,8 +29,8 @@ void AddRanksOfHosts(const JobState& job, const std::set<std::string>& hosts, Ve
 
 }  // namespace
 
-// Silence is no proof: the network or the agent may be down while the ranks live. If other
-// ranks wait for exactly the ranks of a silent host, the host is likely lost.
+// Silence is not proof: the network or the agent may be down while the ranks live. If other ranks
+// wait for exactly the ranks of a silent host, the host is likely lost.
 std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
   std::vector<Absent> lost =
       Pick(s, [](const Absent& a) { return a.silent && a.gone == Gone::kNo; });

@@ -30,7 +30,7 @@ void AddSizes(const Suspicion& s, Verdict* verdict) {
   if (all) verdict->mismatched_fields = {"size"};
 }
 
-// What NCCL said to the culprits, if it refused their creating calls.
+// What NCCL returned to the culprits, if it refused their creating calls.
 void AddRefusals(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
   std::unordered_map<int32_t, uint8_t> results;  // by process
@@ -51,7 +51,7 @@ void AddRefusals(const Suspicion& s, Verdict* verdict) {
   }
 }
 
-// Two processes that have one rank, and the ranks that nobody has.
+// Two processes that have one rank, and the ranks that no process has.
 void AddOneRank(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
   if (comm.rivals.empty()) return;

@@ -49,7 +49,7 @@ std::vector<Batch> FindBatches(const Member& member) {
 
 // The batches before the first one that lacks an end.
 struct Before {
-  size_t batches = 0;  // 0: none lacks it, or it was in no habit
+  size_t batches = 0;  // 0 if none lacks it, or it was in no habit
   size_t period = 1;   // after so many batches they repeat
 };
 

@@ -40,7 +40,7 @@ Waits FindWaits(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   return waits;
 }
 
-// The call of another library in which the absent rank waits; nullptr: none.
+// The call of another library in which the absent rank waits, or nullptr.
 const StuckCall* FindElsewhere(const Waits& waits, const StuckCall& left, int32_t process) {
   const auto [begin, end] = waits.equal_range(process);
   for (auto at = begin; at != end; ++at) {
@@ -49,8 +49,8 @@ const StuckCall* FindElsewhere(const Waits& waits, const StuckCall& left, int32_
   return nullptr;
 }
 
-// The collective of the cycle that the fewest ranks have left, for one of another library; nullptr:
-// there is none, or several are left by as few.
+// The collective of the cycle that the fewest ranks have left, for one of another library; nullptr
+// if there is none, or several are left by as few.
 const StuckCall* FindLeftCall(const StuckCalls& calls, const std::vector<size_t>& cycle,
                               const Waits& waits) {
   const StuckCall* found = nullptr;

@@ -67,7 +67,7 @@ Standings FindStandings(const StuckCalls& calls, const std::vector<size_t>& cycl
   return standings;
 }
 
-// The process that alone breaks its habit while most of the others keep theirs; -1: none.
+// The process that alone breaks its habit while most of the others keep theirs, or -1.
 int32_t FindLeaver(const Standings& standings) {
   int32_t leaver = -1;
   size_t kept = 0;

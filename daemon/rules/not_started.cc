@@ -125,7 +125,7 @@ bool AllAreSeenAtRest(const JobState& job, const StartBlame& blame) {
 
 Certainty CertaintyOf(const JobState& job, const StartBlame& blame) {
   switch (blame.fault) {
-    // All may wait at one point for somebody who is no rank.
+    // All may wait at one point for somebody who is not a rank.
     case StartFault::kAllWait:
       return Certainty::kPossible;
     case StartFault::kNotReached:
@@ -172,7 +172,7 @@ void AddBlamed(const JobState& job, const StartBlame& blame, int64_t now_ns, Ver
   verdict->evidence.push_back(absl::StrCat("and ", rest.size(), " more: ", RanksInWords(rest)));
 }
 
-// Where ranks disagree on the size of the world, a rank that does not exist is no culprit.
+// Where ranks disagree on the size of the world, a rank that does not exist is not a culprit.
 void AddUnseen(const JobState& job, const StartBlame& blame, Verdict* verdict) {
   if (blame.unseen.empty()) return;
   verdict->missing_evidence.push_back(
@@ -201,7 +201,7 @@ void AddWaiters(const JobState& job, const Start& start, const StartBlame& blame
                    ": waiting for the others outside NCCL, shown by their stacks"));
 }
 
-// "": they wait for several, or it is not known.
+// Empty if they wait for several, or unknown.
 std::string KeyOf(const JobState& job, const std::vector<int32_t>& processes) {
   std::string key;
   for (const int32_t process : processes) {

@@ -13,7 +13,8 @@
 
 namespace rollcall {
 
-// The calls of a past by which a rank is judged, as indices: [begin, end). Empty: it is not judged.
+// The calls of a past by which a rank is judged, as indices: [begin, end). Empty if it is not
+// judged.
 struct JudgedCalls {
   size_t begin = 0;
   size_t end = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostCalls = 1024;  // of a past
 
-// Adds a member's records after the last one that is lost. Returns when they begin, 0: at the
+// Adds a member's records after the last one that is lost. Returns when they begin, 0 for the
 // member's first call.
 int64_t AddRecords(const Communicator& comm, const Member& member, std::vector<PastCall>* calls) {
   const size_t begin = calls->size();

@@ -17,7 +17,7 @@ const Process& At(const JobState& job, int32_t process) {
   return job.processes[static_cast<size_t>(process)];
 }
 
-// The size of the world; 0: unknown. `votes`: the number of ranks that got each WORLD_SIZE.
+// The size of the world; 0 if unknown. `votes`: the number of ranks that got each WORLD_SIZE.
 int32_t RightSize(const std::map<int32_t, size_t>& votes, size_t started) {
   size_t all = 0;
   for (const auto& [size, ranks] : votes) all += ranks;
@@ -58,8 +58,8 @@ std::vector<RankRange> FindUnseen(const StartRanks& ranks, int32_t world_size) {
   return unseen;
 }
 
-// Those that wait at another point than most; all, if they are at several and most at none; nobody,
-// if all are at one, or if the line of some is not known: libraries' functions differ by chance.
+// Those that wait at another point than most; all, if no point has the majority; no rank, if all
+// are at one, or if the line of some is not known: libraries' functions differ by chance.
 std::vector<int32_t> FindElsewhere(const JobState& job, const std::vector<int32_t>& waiting) {
   std::map<std::string, size_t> points;
   for (const int32_t process : waiting) ++points[At(job, process).place.at];
@@ -76,8 +76,8 @@ bool ContainsAny(const std::string& functions, std::initializer_list<const char*
                      [&functions](const char* word) { return absl::StrContains(functions, word); });
 }
 
-// In a store of PyTorch, and in nothing for which all ranks meet: somebody who is no rank may be to
-// set the key.
+// In a store of PyTorch, and in nothing for which all ranks meet: somebody who is not a rank may be
+// to set the key.
 bool WaitsForAKey(const Process& process) {
   const std::string& functions = process.place.functions;
   return ContainsAny(functions, {"Store::", "Store."}) &&

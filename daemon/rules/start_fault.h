@@ -17,7 +17,7 @@
 
 namespace rollcall {
 
-// By their processes, as indices.
+// Ranks, by the indices of their processes.
 struct StartRanks {
   std::map<int32_t, int32_t> processes;  // by rank: the process that represents it
   std::vector<int32_t> waiting;          // alive, and their stacks show that they wait

@@ -66,10 +66,10 @@ class OpenCalls {
     for (const StuckCall* call : calls) since_ns_ = std::min(since_ns_, call->since_ns);
   }
 
-  // Since when a rank of the job waits in a call. What a process did before says nothing.
+  // Since when a rank of the job waits in a call. What a process did before shows nothing.
   int64_t since_ns() const { return since_ns_; }
 
-  // For the questions below. Most jobs have no rank in the store, and need none.
+  // Builds the index for the functions below. Most jobs have no rank in the store, and need none.
   void Index() {
     for (const StuckCall* call : calls_) {
       looked_at += call->waiters.size() + call->absents.size();
@@ -160,7 +160,7 @@ class Search {
   // A sample from before anybody waited shows where the process was, perhaps hours ago.
   bool IsCurrent(int32_t process) const { return At(process).stacks_ns >= open_.since_ns(); }
 
-  // In most jobs nobody waits outside: then this reads of each process only what all rules read.
+  // In most jobs no rank waits outside: then this reads of each process only what all rules read.
   bool WaitsForId(int32_t process) const {
     return At(process).waits_outside_since_ns != 0 && IsCurrent(process) &&
            WaitedForId(At(process));
@@ -193,7 +193,7 @@ class Search {
   }
 
   // Which ranks the communicator has is not known. Those that wait for a rank inside have gone on
-  // without it; else those that wait for nobody.
+  // without it; else those that wait for no other.
   std::vector<int32_t> MakersOfAll(const std::vector<int32_t>& inside) {
     const std::string& line = At(inside.front()).place.at;
     const std::vector<bool> for_one = open_.WaitFor(inside);

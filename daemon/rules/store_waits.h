@@ -28,8 +28,8 @@ inline bool IsStoreWait(const StuckCall& call) {
   return call.kind == StuckCall::Kind::kCreation && call.communicator->id == 0;
 }
 
-// `calls`: the stuck calls of the job. Nothing in a job that has not started (HasStarted()). Nobody
-// owes an id while a rank that may owe it makes calls.
+// `calls`: the stuck calls of the job. Nothing in a job that has not started (HasStarted()). No
+// rank owes an id while a rank that may owe it makes calls.
 StoreWaits FindStoreWaits(const JobState& job, const StuckCalls& calls, int64_t now_ns,
                           const Limits& limits);
 

@@ -181,7 +181,7 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
   absent.stale = IsStale(job, member.process);
   const bool ended = HowProcessEnded(job, member.process) != Gone::kNo;
   if (!ended && !IsFresh(job, member.process)) absent.at_most = Certainty::kPossible;
-  // A thread waits for a GPU. Without markers nothing tells whether it is this rank's.
+  // A thread waits for a GPU. Without markers nothing shows whether it is this rank's.
   const bool may_wait = absent.is_sibling && !member.has_markers && GpuWaitSince(*process) != 0;
   if (may_wait) absent.at_most = Certainty::kPossible;
   return absent;
@@ -210,7 +210,7 @@ bool HasFreshReport(const JobState& job, const StuckCall& call) {
          });
 }
 
-// True if all that wait in the call are stopped: then the job is suspended, and nobody waits.
+// True if all that wait in the call are stopped: then the job is suspended, and no rank waits.
 bool AreAllSuspended(const JobState& job, const StuckCall& call) {
   return !call.waiters.empty() &&
          std::all_of(call.waiters.begin(), call.waiters.end(),

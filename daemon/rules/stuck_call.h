@@ -26,10 +26,10 @@ enum class Lack : uint8_t {
 
 struct Absent {
   int32_t rank = -1;  // in the communicator
-  // More than 1: stands for this many neighbours from `rank` on, on none of which there is a
-  // report, and none with a known process.
+  // More than 1: stands for this many neighbours from `rank` on, of which no agent reports any and
+  // no process is known.
   int32_t ranks = 1;
-  int32_t process = -1;  // -1: not known
+  int32_t process = -1;  // -1 if unknown
   Lack lack = Lack::kNotEntered;
   Gone gone = Gone::kNo;
   bool failed = false;  // an exception has ended it
@@ -59,7 +59,7 @@ struct StuckCall {
   uint64_t position = 0;  // p2p: collectives entered before it
   CallArgs call;          // also a creating call or a teardown; op kNone: its record is lost
   std::vector<Waiter> waiters;
-  // Empty: all ranks are inside the call, but it does not end.
+  // Empty if all ranks are inside the call, but it does not end.
   std::vector<Absent> absents;
   std::vector<Errored> errored;
   std::vector<int32_t> concurrent;  // ranks of which two threads were inside calls at once
@@ -120,7 +120,7 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
 // An absent rank with the known facts of its process.
 Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack);
 
-// By process: when it has begun its newest call or message on any communicator; 0: not known.
+// By process: when it has begun its newest call or message on any communicator; 0 if unknown.
 std::vector<int64_t> NewestCallTimes(const JobState& job);
 
 // An absent rank, or neighbours, without any report on the communicator. The data is missing, but

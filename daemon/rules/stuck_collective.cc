@@ -14,7 +14,7 @@
 namespace rollcall {
 namespace {
 
-// Nearly all ranks are neither: MakeAbsent() would look up what nobody asks for.
+// Nearly all ranks are neither: MakeAbsent() would look up what no rule needs.
 bool IsGoneOrSilent(const JobState& job, const Member& member) {
   const Process* process = FindProcess(job, member.process);
   return (process != nullptr && IsSilent(*process)) || HowGone(job, member) != Gone::kNo;
@@ -93,7 +93,7 @@ void AddBystanders(const JobState& job, const Communicator& comm, StuckCall* cal
 }
 
 // The ranks that wait in later calls wait for those which have not finished this one. If all of
-// these are stopped, nobody else would speak for the wait.
+// these are stopped, no other rank would show the wait.
 void AddHeldUpByStopped(const JobState& job, const MemberSummary& summary, StuckCall* call) {
   const auto is_stopped = [&job](const Waiter& w) { return IsStopped(job, w.process); };
   if (!std::all_of(call->waiters.begin(), call->waiters.end(), is_stopped)) return;

@@ -30,8 +30,8 @@ Op CreatingCall(const JobState& job, const Communicator& comm) {
   return comm.parent == 0 ? Op::kCommInitRank : Op::kCommSplit;
 }
 
-// Adds a rank that joined but cannot take part any more, or that has become silent. False:
-// the rank still takes part.
+// Adds a rank that joined but cannot take part any more, or that has become silent. False if the
+// rank still takes part.
 bool AddLost(const JobState& job, int32_t rank, const Member& member, StuckCall* call,
              std::vector<int32_t>* failed) {
   const Process* process = FindProcess(job, member.process);
@@ -81,7 +81,7 @@ Waiter MakeCreationWaiter(const JobState& job, int32_t rank, const Member& membe
   return {rank, member.process, {0, member.init_entered_ns, proof}};
 }
 
-// Where nobody else waits, those wait whose rank another process has, too.
+// Where no other rank waits, those wait whose rank another process has, too.
 void AddWaitingRivals(const JobState& job, const Communicator& comm, StuckCall* call) {
   for (const Rival& rival : comm.rivals) {
     const Member* member = FindMember(comm, rival.rank);
@@ -141,7 +141,7 @@ std::vector<RankRange> UnknownRanksBelow(const Communicator& comm, int32_t size)
 }
 
 // Ranks that a shrink excludes owe nothing: takes them out of `unknown`. Until the communicator is
-// made, its size is that of its parent. False: the excluded ranks are unknown.
+// made, its size is that of its parent. False if the excluded ranks are unknown.
 bool LeaveOutExcluded(const JobState& job, const Communicator& comm, RankFinder* finder,
                       std::vector<RankRange>* unknown, StuckCall* call) {
   if (call->call.op != Op::kCommShrink || unknown->empty()) return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // FindStuckMessages(): MPI's messages that wait for their other end. The counts of both ranks show
 // whether it was issued (message_counts.h). A rank that waits for several messages needs all of
-// them, but for MPI_ANY_SOURCE, MPI_Waitany and MPI_Waitsome: there any one will do, and whoever
-// may yet send it decides (open_choices.h).
+// them, but for MPI_ANY_SOURCE, MPI_Waitany and MPI_Waitsome: there any one will do, and the ranks
+// that may yet send it decide (open_choices.h).
 #include <algorithm>
 #include <map>
 #include <set>
@@ -46,7 +46,7 @@ struct MessageWaits {
 enum class Worth : uint8_t {
   kLacks,    // it needs an end that was not issued
   kStalled,  // all ends were issued
-  kOpen,     // nobody knows, or the message for a choice may be under way
+  kOpen,     // unknown, or the message for a choice may be under way
 };
 
 bool IsChoice(Op op) {
@@ -88,7 +88,7 @@ void AddEnd(const Communicator& comm, int32_t rank, const MessageCounts& ours,
   }
 }
 
-// A send may be done without its other end, so it is no reason while a receive lacks its own.
+// A send may be done without its other end, so it is not a reason while a receive lacks its own.
 void KeepReceives(std::vector<LackingEnd>* lacking) {
   const auto is_send = [](const LackingEnd& end) { return end.way == Way::kSend; };
   if (std::all_of(lacking->begin(), lacking->end(), is_send)) return;
@@ -228,8 +228,8 @@ std::string CountsInWords(const JobState& job, const Communicator& comm, const L
                       UnreceivedInWords(ours, theirs, awaited, rank));
 }
 
-// `is_choice`: the first of several messages of the peer will do, and which one that is nobody
-// knows.
+// `is_choice`: the first of several messages of the peer will do, and it is unknown which one that
+// is.
 void DescribeEnd(const JobState& job, const Communicator& comm, const LackingEnd& end, int32_t rank,
                  int32_t process, bool is_choice, StuckCall* call) {
   const PeerMessages& with = *end.messages;
@@ -264,7 +264,7 @@ StuckCall MakeBareCall(const JobState& job, const Communicator& comm, int32_t ra
   return call;
 }
 
-// Nobody is to blame for the wait, nor its rank for the waits of others (open_choices.h).
+// No rank is to blame for the wait, nor its rank for the waits of others (open_choices.h).
 StuckCall MakeOpenCall(StuckCall call) {
   call.is_choice = true;
   call.absents.emplace_back();
@@ -300,7 +300,7 @@ StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, const M
       peers->AddAll(rank, &call);
       break;
     }
-    // Counts are no records: of a rank that goes on with other messages they may be old.
+    // Counts are not records: of a rank that goes on with other messages they may be old.
     peers->Add(peer, &call);
   }
   call.is_choice = waits.is_choice && call.absents.size() > 1;

@@ -9,7 +9,7 @@
 namespace rollcall {
 namespace {
 
-// The teardown call on `comm` that the process is inside; nullptr: none.
+// The teardown call on `comm` that the process is inside, or nullptr.
 const BlockedCall* TearingDown(const JobState& job, const Communicator& comm,
                                const Member& member) {
   if (member.state == MemberState::kReady || member.state == MemberState::kInitializing) {

@@ -59,7 +59,7 @@ RaceSide LookAt(const JobState& job, const Member& member, uint64_t position) {
 // Rollcall does not see: one waits for the other.
 constexpr size_t kManyTurns = 16;
 
-// Without the turns of threads of which one waits for the other.
+// Leaves out the turns of threads of which one waits for the other.
 size_t CountTurns(const JobState& job, const RaceSide& side) {
   const LazyVector<CallRecord>& records = side.member->records;
   size_t turns = 0;
@@ -69,7 +69,7 @@ size_t CountTurns(const JobState& job, const RaceSide& side) {
   return turns;
 }
 
-// The racing thread of the rank that has its turn at the divergence; 0: none.
+// The racing thread of the rank that has its turn at the divergence, or 0.
 uint32_t TurnOf(const JobState& job, const RaceSide& side) {
   if (side.calls.empty()) return 0;
   const LazyVector<CallRecord>& records = side.member->records;
@@ -173,7 +173,7 @@ bool IsOpenCollective(const StuckCall& call) {
   return call.kind == StuckCall::Kind::kCollective && call.absents.empty();
 }
 
-// Whether the process has made both calls, each by a thread of its own for which nobody waits.
+// Whether the process has made both calls, each by a thread of its own for which no thread waits.
 bool AreUnordered(const JobState& job, const Member& a, uint64_t a_position, const Member& b,
                   uint64_t b_position) {
   const CallRecord* first = FindCollective(a, a_position);
@@ -209,7 +209,7 @@ class OpenCalls {
     std::sort(places_.begin(), places_.end(), IsBefore);
   }
 
-  // nullopt: no such call is open.
+  // nullopt if no such call is open.
   std::optional<size_t> Find(uint64_t communicator, uint64_t position) const {
     const auto at = by_position_.find({communicator, position});
     return at == by_position_.end() ? std::nullopt : std::make_optional(at->second);
@@ -248,7 +248,7 @@ SharedWaiters FindSharedWaiters(const StuckCalls& calls, const OpenCalls& open,
   return shared;
 }
 
-// The ranks on whose devices both calls are open; none: something orders them.
+// The ranks on whose devices both calls are open; empty if something orders them.
 std::vector<Waiter> OnOneDevice(const JobState& job, const StuckCall& call, const StuckCall& other,
                                 const SharedWaiters::mapped_type& waiters) {
   std::vector<Waiter> shared;

@@ -150,7 +150,7 @@ void AddSides(const JobState& job, const Sides& sides, Verdict* verdict) {
   for (const WaitEdge& edge : verdict->chain) verdict->evidence.push_back(EdgeInWords(edge));
 }
 
-// What the side that waits later waits for: which side is told first is chance.
+// What the side that waits later waits for: which side is named first is chance.
 void AddEvidenceOfOther(const Sides& sides, Verdict* verdict) {
   if (sides.other == sides.pair.call) return;
   const std::vector<std::string>& more = sides.other->evidence;

@@ -78,7 +78,7 @@ class Index {
     (is_guess ? known.guessed : indirect ? known.indirect : known.seen).push_back(wait);
   }
 
-  std::vector<int32_t> slot_;  // by process, into waits_; -1: it is not absent
+  std::vector<int32_t> slot_;  // by process, into waits_; -1 if it is not absent
   std::vector<ProcessWaits> waits_;
 };
 
@@ -122,16 +122,16 @@ std::set<size_t> GuessesOfWaiters(const StuckCall& call, const Index& waiting_in
   return guesses;
 }
 
-// The best excuses. A guess is no excuse if a rank that waits for the absent rank waits in the
-// guessed call, too: then the absent rank is the reason why that call does not end.
-// `shared`: GuessesOfWaiters() of call `self`, filled in at its first use.
+// The best excuses. A guess is not an excuse if a rank that waits for the absent rank waits in the
+// guessed call, too: then the absent rank is the reason why that call does not end. `shared`:
+// GuessesOfWaiters() of call `self`, filled in at its first use.
 std::vector<size_t> FindExcuses(const StuckCalls& calls, const Index& waiting_in,
                                 const Absent& absent, size_t self, const WaitGraphOptions& options,
                                 std::optional<std::set<size_t>>* shared) {
   const ProcessWaits& waits = waiting_in.Find(absent.process);
   std::vector<size_t> excuses = Excuses(calls, waits.seen, self, absent, options);
   if (excuses.empty()) excuses = Excuses(calls, waits.indirect, self, absent, options);
-  // A guess about a rank without fresh reports is no excuse.
+  // A guess about a rank without fresh reports is not an excuse.
   if (!excuses.empty() || absent.silent || absent.stale) return excuses;
   for (const size_t guess : Excuses(calls, waits.guessed, self, absent, options)) {
     if (!*shared) *shared = GuessesOfWaiters(*calls[self], waiting_in);

@@ -33,10 +33,10 @@ struct WaitGraph {
 };
 
 struct WaitGraphOptions {
-  // A wait that has just begun is no excuse for a rank that others have waited for much
-  // longer: the rank makes progress.
+  // A wait that has just begun is not an excuse for a rank that others have waited for much longer:
+  // the rank makes progress.
   int64_t now_ns = 0;
-  int64_t settled_after_ns = 0;  // 0: any wait excuses
+  int64_t settled_after_ns = 0;  // 0 means any wait excuses
 };
 
 WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& options);

@@ -379,7 +379,7 @@ class HttpServer::Impl {
   AnswerCache answers_;
   std::atomic<int> actions_{0};
   int listener_ = -1;
-  const std::unique_ptr<HttpWebConfig> web_;  // nullptr: no web.yml
+  const std::unique_ptr<HttpWebConfig> web_;  // nullptr if there is no web.yml
   HttpGate gate_;
   HttpRouter server_;
   std::unique_ptr<HttpFront> front_;

@@ -257,7 +257,7 @@ absl::Status ReadRequest(const ApiRoute& /*route*/, const QueryParameters& param
   return status;
 }
 
-// Reads the request, tells the audit, and asks.
+// Reads the request, writes the audit, and asks.
 template <typename Request, typename Ask>
 absl::StatusOr<std::string> ActWith(const ApiRoute& route, QuerySource* queries,
                                     const QueryParameters& parameters, const ApiOperator& caller,
@@ -316,7 +316,7 @@ absl::StatusOr<v1::JobStatus> FindJobStatus(QuerySource* queries,
   if (!found->jobs().empty()) return std::move(*found->mutable_jobs(0));
   v1::JobRequest same;
   (void)SetFields(parameters, {"job", "tenant", "attempt"}, &same);
-  const auto view = queries->GetJob(same);  // its error says which jobs there are
+  const auto view = queries->GetJob(same);  // its error lists the jobs
   if (!view.ok()) return view.status();
   return view->status();
 }

@@ -47,12 +47,12 @@ struct ApiRoute {
   const char* path;
   absl::StatusOr<std::string> (*answer)(const ApiRoute& route, QuerySource* queries,
                                         const QueryParameters& parameters);
-  // The parameter that names the job of the answer; "": the answer covers all jobs.
+  // The parameter that names the job of the answer; empty if the answer covers all jobs.
   const char* job_parameter;
   // The parameters that the answer depends on, mostly fields of the request; others are ignored.
   std::vector<const char*> parameters;
   const char* content_type = kJsonType;
-  // In place of `answer`, where the request acts. It needs a POST and the role of an operator.
+  // Replaces `answer` if the request acts. It needs a POST and the role of an operator.
   const char* action = "";  // for the audit: "take stacks"
   absl::StatusOr<std::string> (*act)(const ApiRoute& route, QuerySource* queries,
                                      const QueryParameters& parameters,

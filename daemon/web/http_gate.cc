@@ -126,7 +126,7 @@ HttpGate::Handled HttpGate::Admit(const httplib::Request& request, httplib::Resp
   return AdmitVisitor(request, route == nullptr ? nullptr : &*route->role, response);
 }
 
-// `role` nullptr: no such address, which strangers need not know.
+// A nullptr as `role` means no such address, which strangers need not know.
 HttpGate::Handled HttpGate::AdmitVisitor(const httplib::Request& request, const Role* role,
                                          httplib::Response* response) {
   HttpExchange& exchange = HttpRouter::exchange();

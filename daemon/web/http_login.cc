@@ -30,7 +30,7 @@ std::string Field(const nlohmann::json& object, const char* name) {
 }  // namespace
 
 // Whether the browser speaks TLS, to the page or to a proxy in front of it. The Origin of a POST
-// says so; a GET has none.
+// shows it; a GET has none.
 bool HttpLogin::IsByTls(const httplib::Request& request) const {
   if (HttpRouter::exchange().caller.is_encrypted) return true;
   const std::string origin = request.get_header_value("Origin");

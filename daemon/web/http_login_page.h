@@ -6,8 +6,8 @@
 
 namespace rollcall {
 
-// `note` is shown above the form; "": none. `with_user` asks for a user, too. The field of the
-// token has the content `token`.
+// `note` is shown above the form; it may be empty. `with_user` asks for a user, too. The field of
+// the token has the content `token`.
 std::string LoginPage(const std::string& note, bool with_user, const std::string& token);
 
 extern const char kLoginPolicy[];  // Content-Security-Policy

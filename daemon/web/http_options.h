@@ -17,16 +17,17 @@ namespace rollcall {
 
 struct HttpServerOptions {
   int connections = 256;  // limit of simultaneous ones
-  // A token that makes its holder the owner, as in the address that `rollcall run` prints; "":
-  // none.
+  // A token that makes its holder the owner, as in the address that `rollcall run` prints, or
+  // empty.
   std::string token;
-  // Finds out who callers are; must outlive the server. nullptr: holders of `token` are owners, and
-  // everybody is, if there is no token and no user in `web_config`.
+  // Finds out who callers are; must outlive the server. If nullptr, holders of `token` are owners,
+  // and every caller is one if there is no token and no user in `web_config`.
   const Authenticator* authenticator = nullptr;
-  // Counts failed logins, also those by gRPC; must outlive the server. nullptr: the page's own.
+  // Counts failed logins, also those by gRPC; must outlive the server. nullptr means the page's
+  // own.
   FailedLogins* failed_logins = nullptr;
-  TlsSource tls;           // empty: plain, unless `web_config` has TLS
-  std::string web_config;  // path of a web.yml; "": none
+  TlsSource tls;           // empty for plaintext, unless `web_config` has TLS
+  std::string web_config;  // path of a web.yml, or empty
   // More names by which browsers may ask for the page. They may always use the host of the listen
   // address, a name in the certificate, and, unless the page listens on loopback, the host's name.
   std::vector<std::string> hosts;
@@ -43,7 +44,7 @@ struct HttpServerOptions {
   // Receives each stream of changes that a viewer does not get, or loses, because that viewer has
   // most of them; thread-safe; may be empty.
   HttpOverShare over_share;
-  // Why the daemon is not healthy; "": it is. Does not block; may be empty.
+  // Why the daemon is not healthy; empty if it is. Does not block; may be empty.
   std::function<std::string()> problem;
 };
 

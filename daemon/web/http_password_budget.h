@@ -24,7 +24,7 @@ class PasswordBudget {
   PasswordBudget() : PasswordBudget(Limits()) {}
   explicit PasswordBudget(const Limits& limits) : limits_(limits) {}
 
-  // Seconds until a check may begin; 0: now, and End() must follow.
+  // Seconds until a check may begin; 0 means now, and End() must follow.
   int Begin(int64_t now_ns) {
     const MutexLock lock(mutex_);
     const auto back =

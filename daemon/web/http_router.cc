@@ -53,7 +53,7 @@ std::string StreamHead(const std::string& head) {
 
 using SetUp = std::function<void(httplib::Request&)>;
 
-// Serves one request. Newer releases of cpp-httplib also want to know the addresses of both ends.
+// Serves one request. Newer releases of cpp-httplib also need the addresses of both ends.
 [[maybe_unused]] bool Serve(bool (httplib::Server::*serve)(httplib::Stream&, bool, bool&,
                                                            const SetUp&),
                             httplib::Server* server, httplib::Stream* stream, bool* close,

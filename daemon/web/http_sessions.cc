@@ -13,7 +13,7 @@ constexpr size_t kSecretBytes = 32;
 
 std::string NewSecret() {
   const std::optional<std::string> bytes = RandomBytes(kSecretBytes);
-  if (!bytes.has_value()) std::abort();  // without randomness, nobody may log in
+  if (!bytes.has_value()) std::abort();  // without randomness, no user may log in
   return ToBase64Url(*bytes);
 }
 

@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// Why a request is refused. `status` 0: it is not.
+// Why a request is refused. `status` is 0 if it is not.
 struct HttpDenial {
   int status = 0;
   std::string reason;  // for the metric: "host", "origin", ...
@@ -35,7 +35,7 @@ class HttpHosts {
 // "node" of "Node.:7656", "::1" of "[::1]:80"; "" if the header is malformed.
 std::string HostIn(std::string_view header);
 
-// The host and port in "https://rollcall.example/page"; "" if it is no such address.
+// The host and port in "https://rollcall.example/page"; "" if it is not such an address.
 std::string AuthorityIn(std::string_view url);
 
 // Header fields of a request; "" where a field is missing.

@@ -40,7 +40,7 @@ class HttpVisitors {
 
   // `token` is one that makes its holder the owner, or "". `authenticator` and
   // `failed_logins` must outlive this object. Without `token` and `authenticator`, everybody is the
-  // owner. `failed_logins`: nullptr: this object's own.
+  // owner. `failed_logins`: nullptr means this object's own.
   HttpVisitors(std::string token, const Authenticator* authenticator, PasswordSource passwords,
                FailedLogins* failed_logins = nullptr,
                const PasswordBudget::Limits& password_limits = {})
@@ -57,7 +57,7 @@ class HttpVisitors {
   struct Login {
     HttpDenial denial;
     Identity identity;
-    std::string session;  // secret of the new session; "": the connection itself is enough
+    std::string session;  // secret of the new session; empty means the connection itself is enough
   };
   // Begins a session for the holder of a token; or, where `user` is not "", of a password.
   Login LogIn(const HttpCaller& caller, const std::string& user, const std::string& secret,

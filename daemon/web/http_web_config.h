@@ -23,7 +23,7 @@ class HttpWebConfig {
   // stays.
   absl::Status Start();
   void Stop();
-  // Not nullptr after Start().
+  // Never returns nullptr after Start().
   std::shared_ptr<const WebState> current() const { return file_->current(); }
 
  private:

@@ -21,8 +21,8 @@ struct Alignment {
 };
 
 // `others` and `culprits` begin at the same position and agree before it. Compares a
-// bounded number of calls. The shorter history has not ended, it is only behind: later
-// calls of the longer one are no difference.
+// bounded number of calls. The shorter history has not ended, it is only behind: later calls of the
+// longer one are not a difference.
 Alignment Align(const std::vector<HistoryCall>& others, const std::vector<HistoryCall>& culprits);
 
 // True if the calls are equal in everything on which ranks must agree.

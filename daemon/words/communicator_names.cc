@@ -31,7 +31,7 @@ int32_t LargestSize(const JobState& job) {
   return size;
 }
 
-// The number of ranks of the job; 0: not known. Nearly always the first process knows it.
+// The number of ranks of the job; 0 if unknown. Nearly always the first process has it.
 int32_t CountRanks(const JobState& job) {
   int32_t count = 0;
   for (const Process& process : job.processes) {

@@ -31,7 +31,7 @@ size_t SpanOf(absl::string_view text, absl::string_view letters) {
 struct RankListInText {
   RankRanges ranks;
   size_t unnamed = 0;
-  size_t length = 0;  // of its text; 0: no list
+  size_t length = 0;  // of its text; 0 if there is no list
 };
 
 RankListInText ReadRanks(absl::string_view text) {
@@ -75,7 +75,7 @@ class Nesting {
   bool quoted_ = false, named_ = false;
 };
 
-// Where the last clause ends that has room; 0: none does.
+// Where the last clause ends that has room; 0 if none does.
 size_t FindClauseEnd(const std::string& text, size_t most) {
   Nesting nesting;
   size_t end = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kLongestErrorOfKey = 160;
 
-// Nobody has set the key, so these have not.
+// No rank has set the key, so these have not.
 std::string HasNotSet(const Verdict& v, const char* also) {
   return absl::StrCat(CulpritForm(v, " has ", " have "), also, Where(v));
 }

@@ -9,11 +9,11 @@
 
 namespace rollcall {
 
-// As in incident.json; "": kNone. The words are those of proto/network_faults.def.
+// As in incident.json; empty means kNone. The words are those of proto/network_faults.def.
 const char* NetworkFaultName(NetworkFault fault);
 
-// "its GPU does not produce what it must send to rank 4". `fault`: as in incident.json; of one that
-// this program does not know, the word itself.
+// "its GPU does not produce what it must send to rank 4". `fault`: as in incident.json; of an
+// unknown one, the word itself.
 std::string NetworkLine(const std::string& fault, const std::string& peer);
 
 // Whether the network states name the culprits of the verdict: one rank or, where one of its GPUs

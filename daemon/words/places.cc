@@ -87,7 +87,7 @@ std::string BranchInWords(const StackDeparture& departure) {
   return absl::StrCat(", in the branch of line ", departure.condition_line);
 }
 
-// What the comparison of two stacks has found; "": nothing, or the lines are not known.
+// What the comparison of two stacks has found; empty if there is none, or the lines are not known.
 std::string ComparisonInWords(const Verdict& verdict) {
   using Kind = StackDeparture::Kind;
   const StackDeparture& d = verdict.departure;

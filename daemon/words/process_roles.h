@@ -9,8 +9,8 @@
 
 namespace rollcall {
 
-// `name`: of the main thread, at most 15 letters. "a worker of vLLM" for "VLLM::Worker_TP"; "": not
-// known.
+// `name`: of the main thread, at most 15 letters. "a worker of vLLM" for "VLLM::Worker_TP"; empty
+// if unknown.
 const char* RoleOfProcess(absl::string_view name);
 
 // The same for a list of functions (StackPlace) that has the name, too.

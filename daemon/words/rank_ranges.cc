@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostRanges = 24;  // in a sentence
 constexpr size_t kNamedRanges = 8;  // where there are more
 
-// Whether `rank` follows `last` at once. -1, an unknown rank, is no neighbour of rank 0.
+// Whether `rank` follows `last` at once. -1, an unknown rank, is not a neighbour of rank 0.
 bool Follows(int32_t last, int32_t rank) { return rank > 0 && rank - 1 == last; }
 
 }  // namespace

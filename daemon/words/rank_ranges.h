@@ -17,7 +17,7 @@ class RankRanges {
   RankRanges() = default;  // no rank
   explicit RankRanges(std::vector<int32_t> ranks);
   explicit RankRanges(std::vector<RankRange> ranges);  // in any order; they may overlap
-  // From a List(). Leaves out what is no range.
+  // Parses the result of List(). Leaves out what is not a range.
   explicit RankRanges(const std::string& list);
 
   // Cheapest in ascending order.

@@ -22,7 +22,7 @@ std::string BarrierInWords(const Verdict& v) {
   return v.awaited_key.empty() ? "" : absl::StrCat(" named \"", v.awaited_key, "\"");
 }
 
-// "sleeps and holds a lock (/x/cache.lock)"; only the second half if the place says the first one:
+// "sleeps and holds a lock (/x/cache.lock)"; only the second half if the place has the first one:
 // "waiting in time.sleep".
 std::string SleepInWords(const Standstill& stand, bool many, bool is_said) {
   const std::string sleeps = many ? "sleep" : "sleeps";

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kNamedSizes = 3;
 
-// Where nobody has a majority, the culprits are all that wait.
+// Where no side has a majority, the culprits are all that wait.
 bool AreAllBlamed(const Verdict& v) {
   const std::vector<int32_t>& waiting = v.waiting_ranks;
   return !v.culprits.empty() &&

@@ -174,7 +174,7 @@ rollcall: undeclared-elf-prerequisites
 # rollcall-probe and rollcall-probe-nvml: only the agent starts them.
 rollcall: no-manual-page
 """
-# Of the programs whose pages the command `rollcall man` does not write: what man's list says of them.
+# Of the programs whose pages the command `rollcall man` does not write: their line in man's list.
 SERVICES = {"rollcall-agent": "agent of a host that runs training jobs",
             "rollcalld": "daemon that finds out why training jobs hang"}
 
@@ -220,7 +220,7 @@ def write_man_pages(tree, emulator):
     for program, summary in SERVICES.items():
         with runnable(tree / "usr" / "bin" / program, emulator) as command:
             page = run("help2man", "--no-info", "--section=8", f"--name={summary}", str(command))
-        # The default is the folder of whoever asks.
+        # The default is the caller's folder.
         own = f"/dev/shm/rollcall\\-{os.geteuid()}"
         compress(page.replace(own, "/dev/shm/rollcall\\-UID").replace(own.replace("\\", ""), "/dev/shm/rollcall-UID"),
                  man / "man8" / f"{program}.8.gz")

@@ -26,7 +26,7 @@
 SPANK_PLUGIN(rollcall, 1)
 
 enum { kLongestValue = 65536, kLongestName = 256, kMostComponents = 128 };
-// Above it are the batch script's and other numbers that are no step's.
+// Above it are the batch script's and other numbers that are not step's.
 static const uint32_t kHighestStep = 0xfffffff0u;
 enum level { kUnset, kOff, kObserve, kAbort };
 
@@ -35,10 +35,10 @@ static const char kLibraryName[] = "librollcall.so";
 // The arguments in plugstack.conf.
 static struct {
   char library[PATH_MAX];
-  // below it, each user has a folder for segments; "": the library's default
+  // below it, each user has a folder for segments; empty means the library's default
   char dir[PATH_MAX];
   char watch[PATH_MAX];   // the program that watches a step
-  char daemon[PATH_MAX];  // "": no step is watched
+  char daemon[PATH_MAX];  // empty means no step is watched
   char tls_ca[PATH_MAX];
   char token_file[PATH_MAX];
   enum level fallback;  // without --rollcall and ROLLCALL
@@ -135,8 +135,8 @@ static void __attribute__((format(printf, 2, 3))) say(spank_t spank, const char*
   slurm_spank_log("rollcall: %s", text);
 }
 
-// The value of a variable of the task in memory that the caller frees. "": not set. NULL: too long,
-// or no memory.
+// The value of a variable of the task in memory that the caller frees. Empty if unset. NULL if it
+// is too long, or without memory.
 static char* get(spank_t spank, const char* name) {
   char* value = malloc(kLongestValue);
   if (value == NULL) return NULL;
@@ -167,7 +167,7 @@ static bool is_library(const char* path, size_t length) {
          (length == name || path[length - name - 1] == '/');
 }
 
-// Why the dynamic linker of this machine would not load the file; NULL: it would.
+// Why the dynamic linker of this machine would not load the file; NULL if it would.
 static const char* why_not_loadable(const char* path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return strerror(errno);
@@ -190,8 +190,9 @@ static const char* why_not_loadable(const char* path) {
   return NULL;
 }
 
-// LD_PRELOAD without the libraries of Rollcall, and with `library` in front (NULL: with none). A
-// library that is there already and loads stays in its place. The caller frees. NULL: no memory.
+// LD_PRELOAD without the libraries of Rollcall, and with `library` in front (NULL for no library).
+// A library that is there already and loads stays in its place. The caller frees. NULL without
+// memory.
 static char* with_library(const char* old, const char* library) {
   char* out = malloc(strlen(old) + PATH_MAX + 2);
   if (out == NULL) return NULL;
@@ -257,7 +258,8 @@ static void copy_variable(spank_t spank, const char* name, char out[kLongestName
   free(value);
 }
 
-// Which component of a heterogeneous job this step is, "0"; "": it is none, or has several of them.
+// Which component of a heterogeneous job this step is, "0"; empty if it is not one, or has several
+// of them.
 static void find_component(spank_t spank, char out[kLongestName]) {
   *out = '\0';
   char size[kLongestName], nodes[kLongestName], id[kLongestName], variable[kLongestName];
@@ -383,7 +385,7 @@ int slurm_spank_local_user_init(spank_t spank, int count, char** arguments) {
   static bool is_watched = false;
   bool is_asked = false;
   const enum level level = choose(getenv("ROLLCALL"), &is_asked);
-  // Under `rollcall run` that one tells.
+  // Under `rollcall run`, that one reports it.
   if (is_watched || settings.daemon[0] == '\0' || level == kUnset || level == kOff ||
       getenv("ROLLCALL_LOADED") != NULL) {
     return ESPANK_SUCCESS;

@@ -10,7 +10,7 @@ namespace {
 using segment::AwaitedKey;
 using segment::BlockedEntry;
 
-constexpr size_t kLongestKey = 1 << 20;  // a longer text is none
+constexpr size_t kLongestKey = 1 << 20;  // a longer text is not a key
 
 constexpr size_t kMostHashed = 4096;  // bytes of a long key, for its number
 
@@ -71,9 +71,9 @@ void EnterEntry(BlockedEntry* entry) {
 }
 
 struct OpenWait : InnerCall {
-  BlockedEntry* entry;   // nullptr: the thread has none
-  AwaitedKey* key;       // nullptr: none was free
-  uint64_t outer_since;  // of the call that the wait is inside of; 0: it is a call of its own
+  BlockedEntry* entry;   // nullptr if the thread has none
+  AwaitedKey* key;       // nullptr if all are in use
+  uint64_t outer_since;  // of the call that the wait is inside of; 0 if it is a call of its own
 };
 
 void EndWait(OpenCall* open) {
@@ -92,7 +92,7 @@ void EnterWait(const WantedKeys& keys, OpenWait* wait) {
   if (wait->outer_since == 0) EnterEntry(wait->entry);
 }
 
-// In the child of a fork from inside a call, the open one is none that this thread is inside of.
+// In the child of a fork from inside a call, this thread is not inside the open one.
 OpenWait* BeginWait(const WantedKeys& keys) {
   ThreadState* thread = &this_thread;
   auto* wait = InnerCallRoom<OpenWait>();

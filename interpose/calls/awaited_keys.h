@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for keys of a store, in the segment: which key a thread waits for, and since when.
 //
-// For the wrappers of PyTorch's stores. A wait in a store is a call of its own, or part of the
+// The wrappers of PyTorch's stores use this. A wait in a store is a call of its own, or part of the
 // creation of a group, whose members find each other through the store. Nothing here locks or
 // allocates. When all entries for keys are in use, a wait has no key.
 #pragma once
@@ -17,7 +17,7 @@ namespace rollcall {
 struct WantedKeys {
   TextView first, last;
   size_t count;
-  uint64_t timeout_ms;  // 0: none
+  uint64_t timeout_ms;  // 0 if there is none
 };
 inline constexpr int64_t kTimeoutOfStore = -1;  // one that the call does not pass
 
@@ -40,7 +40,7 @@ class StoreWait {
   MayThrow may_throw_;
 };
 
-// For a process without a segment: notes the key on this thread's stack, until this object goes out
+// Notes, in a process without a segment, the key on this thread's stack, until this object goes out
 // of scope. A note that an exception leaves behind lies in no frame of this library any more.
 class KeyOnStack {
  public:

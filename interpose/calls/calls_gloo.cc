@@ -21,7 +21,7 @@ struct GlooCall : OpenCall {
   LocalComm* comm;
   OpenRecord open;
   uint64_t position;
-  uintptr_t work;  // the last one that it has put into a queue; 0: none
+  uintptr_t work;  // the last one that it has put into a queue, or 0
   bool has_begun;  // other ranks may have seen it
 };
 GlooCall* OwnCall() { return OpenCallRoom<GlooCall>(); }
@@ -45,7 +45,7 @@ void EndThrown(OpenCall* open) {
   EndCall(*call);
 }
 
-// The call that this thread is making; nullptr: none.
+// The call that this thread is making, or nullptr.
 GlooCall* CurrentCall() {
   OpenCall* call = open_call;
   return call == nullptr || call->thrown != &EndThrown ? nullptr : static_cast<GlooCall*>(call);
@@ -90,7 +90,7 @@ class GlooRecord {
   MayThrow may_throw_;
 };
 
-// The group's communicator; nullptr: it is not recorded, or the thread is inside another call.
+// The group's communicator; nullptr if it is not recorded, or the thread is inside another call.
 __attribute__((always_inline)) inline LocalComm* FindGloo(const void* group) {
   return IsInsideCall() || !Recording() ? nullptr : FindComm(group);
 }

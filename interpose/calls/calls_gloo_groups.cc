@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wrappers of the constructors and destructors of PyTorch's gloo groups, and of the functions
-// that tell which groups belong together and what people call them.
+// that show which groups belong together and what people call them.
 #include "interpose/calls/gloo_groups.h"
 #include "interpose/calls/gloo_messages.h"
 #include "interpose/calls/mpi_requests.h"

@@ -24,7 +24,7 @@ __attribute__((noinline, noclone)) bool RecordWait(Wait real, const AwaitedCall&
   return real(work, timeout);
 }
 
-// Before the real function wakes those who wait for the work.
+// Called before the real function wakes those who wait for the work.
 void Finish(void* work) { FinishWork(reinterpret_cast<uintptr_t>(work)); }
 
 }  // namespace

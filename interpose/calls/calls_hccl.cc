@@ -31,7 +31,7 @@ uint8_t HcclDtype(int type) {
 // Sum, product, maximum and minimum have NCCL's numbers.
 uint8_t HcclReduction(int reduction) { return static_cast<uint8_t>(reduction); }
 
-// The name in a configuration (HcclCommConfig), whose first word is its size; nullptr: none.
+// The name in a configuration (HcclCommConfig), whose first word is its size, or nullptr.
 constexpr size_t kNameAt = 32, kNameBytes = 128;
 const char* HcclName(const void* config) {
   size_t size = 0;
@@ -57,7 +57,7 @@ NewComm FromClusterFile(uint32_t rank, const void* config) {
   return what;
 }
 
-// Only the members of a part of `parent` know of it: they name its ranks, and it has a number.
+// Only the members of a part of `parent` see it: they name its ranks, and it has a number.
 bool FromRanks(void* const* parent, uint32_t ranks, const uint32_t* ids, uint64_t number,
                uint32_t rank, NewComm* what) {
   const LocalComm* known = parent == nullptr || ids == nullptr ? nullptr : FindComm(*parent);

@@ -106,7 +106,7 @@ int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Ar
       [&] { RecordChild(comm, what.split_id, HandleAt(created), parent); });
 }
 
-// A hash of the tag and of the group's members, by their ranks in the parent. 0: MPI returned an
+// A hash of the tag and of the group's members, by their ranks in the parent. 0 if MPI returned an
 // error.
 uint64_t GroupId(const LocalComm* known, MpiWord parent, MpiWord group, int size, int tag) {
   MpiWord all = 0;

@@ -107,8 +107,8 @@ struct RequestArgs {
   const int* listed = nullptr;
   const int* indices = nullptr;
 
-  // After the call. If it has failed, it may have written none of them, and all its requests count
-  // as done.
+  // Call it after the call. If it has failed, it may have written none of them, and all its
+  // requests count as done.
   Statuses At(void* chosen, int result) const {
     if (result != 0) return {Statuses::Place::kByRequest};
     return {place, StatusOf::IsIgnored(chosen) ? nullptr : chosen, listed, indices, count};

@@ -96,7 +96,7 @@ bool IsKnownVersion(int version) {
   return (number == 1 || number == 2) && bytes >= static_cast<int>(sizeof(NvshmemInitAttr));
 }
 
-// The team of all PEs, before the start. nullptr: nobody knows it yet.
+// The team of all PEs, before the start. nullptr if unknown so far.
 LocalComm* AddWorldById(unsigned flags, const NvshmemInitAttr* attr) {
   const bool has_id = (flags & kNvshmemByUniqueId) != 0 && attr != nullptr &&
                       IsKnownVersion(attr->version) && attr->unique.id != nullptr;

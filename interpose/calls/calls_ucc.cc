@@ -24,7 +24,7 @@ constexpr int kUccMissing = kUccNotSupported;  // what a call returns where ther
 // UCC's types in NCCL's numbers, or in PyTorch's where NCCL has none. A type that the program has
 // made has another number on each rank.
 uint8_t UccDtype(uint64_t type) {
-  constexpr int kClassBits = 3;  // 0: UCC's own
+  constexpr int kClassBits = 3;  // 0 means UCC's own
   constexpr uint8_t kComplex64 = kTorchDtypes + 9, kComplex128 = kTorchDtypes + 10;
   constexpr uint8_t kTypes[] = {ncclInt8,    kTorchDtypes + kTorchInt16,
                                 ncclInt32,   ncclInt64,
@@ -55,7 +55,8 @@ struct UccOperation {
   bool has_root, reduces;
 };
 
-// By the bit in UccCollArgs::type. A fan in and a fan out have the names of what they resemble.
+// Indexed by the bit in UccCollArgs::type. A fan in and a fan out have the names of what they
+// resemble.
 constexpr UccOperation kOperations[] = {{Op::kAllGather, Alike::kTarget, false, false},
                                         {Op::kAllGather, Alike::kNone, false, false},
                                         {Op::kAllReduce, Alike::kTarget, false, true},
@@ -80,7 +81,7 @@ const UccOperation* FindOperation(int type) {
   return nullptr;
 }
 
-// nullptr: none.
+// nullptr if there is none.
 const UccBuffer* FindAlike(const UccCollArgs& args, Alike alike, uint32_t rank) {
   const bool in_place = (args.mask & kUccCollFlags) != 0 && (args.flags & kUccInPlace) != 0;
   switch (alike) {
@@ -120,7 +121,7 @@ bool HasKnownLayouts() {
 // The contexts of the teams, by the number of their communicator.
 std::atomic<const void*> contexts_of[segment::kCommCapacity];
 
-// False: the call is not recorded.
+// False if the call is not recorded.
 bool DescribeCall(const UccCollArgs& args, const void* team, UccCall* call) {
   const UccOperation* operation = FindOperation(args.type);
   call->comm = FindComm(team);
@@ -232,7 +233,7 @@ void LearnRank(const LocalComm* comm, void* team) {
   comm->entry->size.store(attr.size, std::memory_order_relaxed);
 }
 
-// The team whose creation this thread asks about; nullptr: none, or it is not recorded.
+// The team whose creation this thread asks about; nullptr if there is none, or it is not recorded.
 LocalComm* FindInitializing(const void* team) {
   LocalComm* comm = IsInsideCall() || !Recording() ? nullptr : FindComm(team);
   const auto state = static_cast<uint32_t>(CommState::kInitializing);

@@ -20,7 +20,7 @@ constexpr char kDefaultGroup[] = "default_pg";  // PyTorch's prefix around the s
 // An object of PyTorch by its address: a store with the hash of its chain of prefixes, or a
 // c10d::ProcessGroup with the hash of its store.
 struct Object {
-  std::atomic<uintptr_t> address;  // 0: free; kBusy: being written
+  std::atomic<uintptr_t> address;  // 0 if free; kBusy: being written
   uint64_t hash;
   uintptr_t inner;
   char prefix[kPrefixBytes];
@@ -68,7 +68,7 @@ void AddObject(const void* address, uint64_t hash, const void* inner, TextView p
   object->address.store(key, std::memory_order_release);
 }
 
-// A copy, for an object that another thread may overwrite. False: the object is not known.
+// A copy, for an object that another thread may overwrite. False if the object is not known.
 bool CopyObject(uintptr_t address, uint64_t* hash, uintptr_t* inner, char (&prefix)[kPrefixBytes]) {
   const Object* object = FindObject(address);
   if (object == nullptr) return false;

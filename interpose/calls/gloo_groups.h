@@ -4,7 +4,7 @@
 // PyTorch gives each group a store of its own: a chain of c10d::PrefixStore around one store of the
 // job ("default_pg", "0/", "cpu/"). The prefixes are equal on all members, so a hash of them and of
 // the size of the group is the group's id. The table has a fixed size. A store that it has
-// forgotten has the id of the others that nobody knows, and its group is then told apart by its
+// forgotten has the id of the other unknown stores, and its group is then told apart by its
 // creation only.
 //
 // For the wrappers of the constructors and of setGroupDesc, from any thread, before PyTorch's own
@@ -25,7 +25,7 @@ void RecordProcessGroup(const void* group, const void* store);
 // The facts about a gloo group that is about to be made.
 struct GlooGroup {
   NewComm what;
-  uint64_t owner = 0;  // the id of the store of its c10d::ProcessGroup; 0: not known
+  uint64_t owner = 0;  // the id of the store of its c10d::ProcessGroup; 0 if unknown
   char name[sizeof(segment::CommEntry::name)] = {};
 };
 void DescribeGlooGroup(const void* store, int32_t rank, int32_t size, GlooGroup* group);

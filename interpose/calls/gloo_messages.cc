@@ -36,7 +36,7 @@ const LocalComm* CommOf(const Slot& slot) {
   return &recorder.comms[slot.comm.load(std::memory_order_relaxed)];
 }
 
-// False: another thread has done it.
+// False if another thread has done it.
 bool Free(Slot* slot) {
   uint32_t open = kOpen;
   if (!slot->state.compare_exchange_strong(open, kClaimed, std::memory_order_acq_rel)) return false;

@@ -2,7 +2,7 @@
 // The open sends and receives of gloo's groups. They show how many of a group's messages are done:
 // `p2p_returned` counts the messages before the first one that is not done.
 //
-// A message counts as done but while the program waits for it. gloo's own functions would tell when
+// A message counts as done but while the program waits for it. gloo's own functions would show when
 // the data has moved, but a process may hold several copies of gloo, of different versions, so the
 // library exports no name of gloo.
 //
@@ -15,13 +15,13 @@
 
 namespace rollcall {
 
-// Takes a place for a message that the thread is about to post. -1: there is no room.
+// Takes a place for a message that the thread is about to post. -1 if there is no room.
 int AddMessage(const LocalComm* comm, Op op, uint64_t nth);
 // Sets the program's handle of a message that this thread posts.
 void SetMessageWork(int message, const void* work);
 void FinishMessage(int message);
 
-// The open message with this handle; -1: none, or it is done.
+// The open message with this handle; -1 if there is none, or it is done.
 int FindMessage(const void* work);
 struct Message {
   const LocalComm* comm;

@@ -5,8 +5,8 @@
 // and the id of a communicator comes from the order of creations on its parent. It does not record
 // intercommunicators, nor communicators that other calls create than those in calls_mpi_comms.cc.
 //
-// For the wrappers of MPI's calls, on the thread that makes the call. Some functions call MPI, but
-// never a function that waits for other ranks.
+// The wrappers of MPI's calls use this, on the thread that makes the call. Some functions call MPI,
+// but never a function that waits for other ranks.
 #pragma once
 
 #include <string.h>
@@ -40,7 +40,7 @@ struct MpiImplementation {
 };
 extern MpiImplementation mpi;
 
-// False: the process has no MPI whose functions we can call.
+// False if the process has no MPI whose functions we can call.
 bool FindMpi();
 
 inline uintptr_t CleanWord(MpiWord word) {
@@ -59,7 +59,7 @@ inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
   return handle;
 }
 
-// The communicator of a call that a thread makes inside of no other one; nullptr: it is not
+// The communicator of a call that a thread makes inside of no other one; nullptr if it is not
 // recorded.
 LocalComm* FindOuterComm(ThreadState* thread, MpiWord handle);
 
@@ -76,16 +76,16 @@ __attribute__((always_inline)) inline LocalComm* FindMpiComm(ThreadState* thread
   return FindOuterComm(thread, handle);
 }
 
-// nullptr: the communicator is not recorded. Also for a thread that is inside another call.
+// nullptr if the communicator is not recorded. Also for a thread that is inside another call.
 LocalComm* FindKnownComm(MpiWord handle);
 
-// False: an intercommunicator, or MPI returned an error.
+// False for an intercommunicator, or if MPI returned an error.
 bool RankAndSize(MpiWord comm, int* rank, int* size);
 
 // Records that the communicator is created, with this handle.
 void MpiCommCreated(LocalComm* comm, MpiWord handle);
 
-// The bytes of a call that a thread makes outside of other calls; 0: not known.
+// The bytes of a call that a thread makes outside of other calls; 0 if unknown.
 uint64_t OuterBytes(int64_t count, MpiWord type);
 __attribute__((always_inline)) inline uint64_t MessageBytes(int64_t count, MpiWord type) {
   return IsInsideCall() ? 0 : OuterBytes(count, type);

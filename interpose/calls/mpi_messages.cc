@@ -9,7 +9,7 @@ namespace rollcall {
 std::atomic<uint32_t> open_message_requests{0};
 
 // `owner` is a number that no other request has had, so that a thread that has found a slot sees
-// whether the slot is still that request's. 0: free. 1: being changed.
+// whether the slot is still that request's. 0 if free. 1: being changed.
 struct MessageRequest {
   std::atomic<uint64_t> owner{0};
   std::atomic<uintptr_t> request{0};
@@ -17,7 +17,7 @@ struct MessageRequest {
   uint64_t generation = 0;  // of the communicator: the child of a fork has others
   IssuedMessage message;
   bool is_persistent = false;
-  std::atomic<uint32_t> watcher{0};  // the thread inside a call with this request; 0: none
+  std::atomic<uint32_t> watcher{0};  // the thread inside a call with this request, or 0
   std::atomic<int32_t> index{0};     // of the request in that thread's array
 };
 
@@ -82,7 +82,7 @@ MessageRequest* TakeFree(uintptr_t request) {
   return TakeFreeInSet(SetOf(request, 1));
 }
 
-// Ends a request of which nobody knows the status.
+// Ends a request of unknown status.
 void Drop(MessageRequest* slot, uint64_t owner, bool may_be_cancelled) {
   if (!Take(slot, owner)) return;
   if (IsCurrent(slot->comm, slot->generation)) {
@@ -102,7 +102,7 @@ void ForEachWatched(uint32_t thread, Use use) {
   }
 }
 
-// Of all communicators: nobody knows which one the cancelled message is on.
+// Of all communicators: it is unknown which one the cancelled message is on.
 void NoteCancelledAnywhere() {
   const uint32_t count = recorder.mapping.load(std::memory_order_acquire)->comm_count.load();
   for (uint32_t i = 0; i < count; ++i) {
@@ -188,7 +188,7 @@ void RecordMessage(LocalComm* comm, const IssuedMessage& message, MpiWord reques
   if (message.entry == nullptr) return;
   MessageRequest* slot = TakeFree(request);
   if (slot == nullptr) {
-    if (message.is_open_choice) NoteCancelled(comm);  // nobody will see what MPI chose
+    if (message.is_open_choice) NoteCancelled(comm);  // no code will see what MPI chose
     return EndChoice(message);
   }
   open_message_requests.fetch_add(1, std::memory_order_relaxed);
@@ -310,7 +310,7 @@ int WatchedMessages::List(IssuedMessage* listed, int most, LocalComm** comm) con
 
 namespace {
 
-// Of a receive for which MPI has chosen the message.
+// Ends a receive for which MPI has chosen the message.
 void EndRequest(const MessageRequest& slot, int index, const Statuses& statuses) {
   if (!slot.message.is_open_choice || !IsCurrent(slot.comm, slot.generation)) return;
   const void* status = FindStatus(statuses, index);

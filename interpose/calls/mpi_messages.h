@@ -2,7 +2,7 @@
 // MPI's messages: which are issued, and the open requests of those that do not block.
 //
 // A small table of requests. Never waits, allocates or locks. A message without room in the table
-// counts as issued, and nobody is seen to wait for it: a missed wait is better than a false one.
+// counts as issued, and no wait for it is seen: a missed wait is better than a false one.
 #pragma once
 
 #include "interpose/calls/mpi_comms.h"
@@ -53,13 +53,13 @@ void ForgetMpiMessages(const LocalComm* comm);
 extern std::atomic<uint32_t> open_message_requests;
 inline bool AnyOpenMessage() { return open_message_requests.load(std::memory_order_relaxed) != 0; }
 
-// Of a call that a tool makes from inside its own wrapper, on another communicator than the
-// program's call. Nobody counts it, so the counts there are no evidence.
+// Notes a call that a tool makes from inside its own wrapper, on another communicator than the
+// program's call. It is not counted, so the counts there are no evidence.
 void NoteNested(const ThreadState& thread, MpiWord handle);
 
 // The call for messages that a thread is in.
 struct MessageCall : OpenCall {
-  IssuedMessage messages[2];  // with no entry: none
+  IssuedMessage messages[2];  // unused without an entry
 };
 void EndMessageCall(const MessageCall& call);
 
@@ -75,7 +75,7 @@ class MessageRecord {
   MessageRecord(const MessageRecord&) = delete;
   MessageRecord& operator=(const MessageRecord&) = delete;
 
-  // After the call. False: it has ended already, and nothing of it is to be recorded.
+  // Call it after the call. False if it has ended already, and nothing of it is to be recorded.
   bool IsOpen() const { return may_throw_.IsOpen(); }
 
  private:
@@ -110,7 +110,7 @@ class WatchedMessages {
   // Shows that the thread waits for those that are not done, on as many communicators as `most`.
   // Fills these in, and returns how many.
   int Await(LocalComm** comms, int most);
-  // The receives, and a send that is alone: a test of several tells nothing about its sends.
+  // The receives, and a send that is alone: a test of several shows nothing about its sends.
   // `*comm`: that of the first one.
   int List(IssuedMessage* listed, int most, LocalComm** comm) const;
   // After the call.
@@ -129,7 +129,7 @@ class WatchedMessages {
   uint32_t thread_;
   int count_ = 0;
   int found_ = 0;
-  bool has_more_ = false;  // than `watched_` has room for: nobody is seen to wait for these
+  bool has_more_ = false;  // than `watched_` has room for: no wait for these is seen
   bool has_choice_ = false;
   bool are_all_ = true;
   const MpiWord* requests_;

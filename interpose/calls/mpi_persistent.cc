@@ -39,7 +39,7 @@ PersistentSlot* FindPersistent(uintptr_t request) {
   return nullptr;
 }
 
-// Reserves a free slot; nullptr: there is no room.
+// Reserves a free slot; nullptr if there is no room.
 PersistentSlot* ReserveSlot(uintptr_t request, uint32_t most) {
   if (persistent_requests.load(std::memory_order_relaxed) >= most) return nullptr;
   uint32_t at = FirstSlotOf(request);

@@ -3,8 +3,8 @@
 // begin with each MPI_Start. A request keeps its handle when it is done.
 //
 // A table. Never waits, allocates or locks. The last part of it is for collectives, of which all
-// ranks hold alike many. Of a communicator with a message without room, the counts are no evidence;
-// a process with a collective without room is not recorded any more.
+// ranks hold alike many. Of a communicator with a message without room, the counts are not
+// evidence; a process with a collective without room is not recorded any more.
 #pragma once
 
 #include "interpose/calls/mpi_messages.h"

@@ -20,10 +20,10 @@ constexpr uint64_t kNoPosition = kPositionMask;  // of a creation: greater than 
 constexpr uint64_t kBusy = 1;                    // no call has it: communicators count from 1
 
 struct Slot {
-  std::atomic<uint64_t> call{0};  // 1 + communicator's index, and position; 0: free; kBusy
+  std::atomic<uint64_t> call{0};  // 1 + communicator's index, and position; 0 if free; kBusy
   std::atomic<uintptr_t> request{0};
   std::atomic<uint64_t> generation{0};  // of the communicator: the child of a fork has others
-  std::atomic<uint32_t> watcher{0};     // the thread inside an MPI call with this request; 0: none
+  std::atomic<uint32_t> watcher{0};     // the thread inside an MPI call with this request, or 0
   std::atomic<int32_t> index{0};        // of the request in that thread's array
   bool is_persistent = false;
   uint64_t split_id = 0;
@@ -31,7 +31,7 @@ struct Slot {
 };
 Slot slots[kSets * kWays];
 
-// 1 + the position of the call that a thread is making on the communicator; 0: none.
+// 1 + the position of the call that a thread is making on the communicator, or 0.
 std::atomic<uint64_t> being_made[segment::kCommCapacity];
 
 Slot* RequestSet(uintptr_t request) { return &slots[segment::Mix(0, request) % kSets * kWays]; }
@@ -85,7 +85,7 @@ void AddCopy(const LocalComm* parent, uint64_t split_id, MpiWord handle) {
   if (comm != nullptr) MpiCommCreated(comm, handle);
 }
 
-// Claims the slot. False: another thread has claimed it.
+// Claims the slot. False if another thread has claimed it.
 bool Claim(Slot* slot, uint64_t call) {
   return slot->call.compare_exchange_strong(call, kBusy, std::memory_order_acq_rel);
 }

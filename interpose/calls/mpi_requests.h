@@ -28,7 +28,7 @@ void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request,
 void RecordCreationRequest(const LocalComm* parent, uint64_t split_id, MpiWord request,
                            const MpiWord* created);
 
-// The same for a work of gloo, by its address. A call may have several works.
+// Records a work of gloo, by its address. A call may have several works.
 void RecordWork(const LocalComm* comm, uint64_t position, uintptr_t work);
 void FinishWork(uintptr_t work);
 // Only if it is the work of the call at this position: a program may have used the address again.
@@ -51,7 +51,7 @@ struct AwaitedCall {
 };
 inline constexpr int kAwaited = 4;
 
-// False: no call has this work any more.
+// False if no call has this work any more.
 bool FindWork(uintptr_t work, AwaitedCall* call);
 
 // The requests of one call to MPI_Wait or MPI_Test or a variant. MPI overwrites the requests that
@@ -69,7 +69,7 @@ class WatchedRequests {
   int Awaited(AwaitedCall (&calls)[kAwaited]) const;
   // Whether some requests belong to messages, or to calls that are not recorded.
   bool others() const { return others_; }
-  // After the call, of persistent requests.
+  // Call it after the call of persistent requests.
   void FinishPersistent(const Statuses& statuses) const;
 
  private:

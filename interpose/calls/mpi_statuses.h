@@ -13,14 +13,14 @@ struct Statuses {
     kListed,     // `indices` names those that are done
   };
   Place place = Place::kOne;
-  const void* first = nullptr;  // nullptr: nowhere
+  const void* first = nullptr;  // nullptr means nowhere
   const int* count =
       nullptr;  // kListed: of `indices`; a call that fails may have left it as it was
   const int* indices = nullptr;
   int requests = 0;  // of the call: `indices` has room for no more
 };
 
-// Where the status of the request at `index` is among those of the call; -1: it is not done.
+// Where the status of the request at `index` is among those of the call; -1 if it is not done.
 inline int FindDone(const Statuses& statuses, int index) {
   switch (statuses.place) {
     case Statuses::Place::kOne:

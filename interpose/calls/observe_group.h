@@ -2,7 +2,7 @@
 // Records groups of calls. The library counts a call inside a group as entered when the program
 // makes it. NCCL runs the call, which may block the host, when the outermost group ends.
 //
-// For the wrappers of the calls that begin and end a group, on the thread that makes them.
+// The wrappers of the calls that begin and end a group use this, on the thread that makes them.
 #pragma once
 
 #include "interpose/calls/observe.h"

@@ -2,8 +2,8 @@
 // Records the calls, the creation and the end of a communicator of a library that is like NCCL:
 // HCCL, oneCCL.
 //
-// For the wrappers, on the thread that makes the call.
-// Nothing is asked of a GPU: these communicators have no markers.
+// The wrappers use this, on the thread that makes the call. Nothing is asked of a GPU: these
+// communicators have no markers.
 #pragma once
 
 #include "interpose/calls/observe.h"

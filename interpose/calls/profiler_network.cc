@@ -19,7 +19,7 @@ static_assert(segment::kCommCapacity <= 1 << 16, "NetworkKey() has 16 bits for t
 
 // What a handle stands for: a transfer, or a step of it.
 struct NetworkEvent {
-  NetworkEntry* entry = nullptr;  // nullptr: the handle is none of ours
+  NetworkEntry* entry = nullptr;  // nullptr if the handle is not ours
   bool is_step = false;
   uint32_t step = 0;  // modulo kNetworkSteps
 };

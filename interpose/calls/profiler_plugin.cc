@@ -43,10 +43,10 @@ std::atomic<int> added_mask{0};
 // A communicator; NCCL passes its address as `context`. Finalize() frees it.
 struct Context {
   std::atomic<bool> used;
-  LocalComm* comm;  // whose calls the plugin records; nullptr: none
+  LocalComm* comm;  // whose calls the plugin records, or nullptr
   uint64_t generation;
-  // The communicator whose transfers over the network the plugin records; nullptr: none. The
-  // wrappers may record its calls.
+  // The communicator whose transfers over the network the plugin records, or nullptr. The wrappers
+  // may record its calls.
   std::atomic<LocalComm*> network;
   uint64_t network_generation;
   int rank;
@@ -64,8 +64,8 @@ constexpr uint32_t kGroupEvents = 256;
 GroupEvent group_events[kGroupEvents];
 std::atomic<uint32_t> next_group_event{0};
 
-// The handle of each send or receive that the other plugin has no handle for. It tells transfers of
-// sends and receives from those of collectives.
+// The handle of each send or receive that the other plugin has no handle for. It distinguishes
+// transfers of sends and receives from those of collectives.
 char p2p_event;
 
 Context* FindContext(void* context) {
@@ -174,7 +174,7 @@ bool IsAlive(const Context& context) {
          context.comm->handle.load(std::memory_order_relaxed) == &context;
 }
 
-// The parent as the other plugin knows it.
+// The parent as the other plugin sees it.
 void* TheirParent(void* parent) {
   if (parent == &p2p_event) return nullptr;
   const GroupEvent* group = FindGroupEvent(parent);
@@ -286,7 +286,7 @@ void InitTheirs(Context* context, int* mask, Init init) {
 }
 
 // Calls init() of the other plugin with a context of its own, then adds the events that we request.
-// `ours` adds our communicator. `rank` and `ranks` are -1 if NCCL does not say them.
+// `ours` adds our communicator. `rank` and `ranks` are -1 if NCCL does not report them.
 template <int version, typename Theirs, typename Ours>
 int InitBoth(void** given, int* mask, int ranks, int rank, Theirs theirs, Ours ours) {
   const KeepErrno keep_errno;

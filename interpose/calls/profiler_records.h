@@ -2,8 +2,8 @@
 // Records the events that NCCL reports to the profiler plugin (profiler_plugin.h), as the wrappers
 // record calls.
 //
-// For the functions of the plugin, on the thread on which NCCL calls them. As in call_record.h,
-// nothing here allocates, locks or waits.
+// The functions of the plugin use this, on the thread on which NCCL calls them. As in
+// call_record.h, nothing here allocates, locks or waits.
 #pragma once
 
 #include "interpose/calls/profiler_abi.h"

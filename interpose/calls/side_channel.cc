@@ -19,7 +19,7 @@ using segment::Mix;
 constexpr uint64_t kHostCalls = 0x686f737463616c6c;
 constexpr uint64_t kSignals = 0x7369676e616c7300;
 
-// Never the handle of an NCCL communicator: its lowest bit is set, so it is no address.
+// Never the handle of an NCCL communicator: its lowest bit is set, so it is not an address.
 ncclComm_t ChannelHandle(ncclComm_t comm, uint64_t kind) {
   return reinterpret_cast<ncclComm_t>(Mix(kind, reinterpret_cast<uintptr_t>(comm)) | 1);
 }

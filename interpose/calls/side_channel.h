@@ -3,8 +3,8 @@
 // collectives. The library records each such order as a further communicator with the same ranks
 // and its own positions, so that the rules for collectives, sends and receives apply to it.
 //
-// For wrappers, on the thread that makes the call, before it. The first call of each kind adds the
-// side channel (comm_table.h). Later calls find it without a lock.
+// Wrappers use this, on the thread that makes the call, before it. The first call of each kind adds
+// the side channel (comm_table.h). Later calls find it without a lock.
 #pragma once
 
 #include "interpose/local_comm.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the arguments of PyTorch's functions: tensors, lists of them, strings, options.
 //
-// For the wrappers of c10d's functions, on the thread that makes the call, while the call's
-// arguments live. PyTorch's C interface for compiled models (aoti_torch_*) says how large a tensor
-// is, so the library knows no layout of tensors. It reads the layouts of std::vector and
+// The wrappers of c10d's functions use this, on the thread that makes the call, while the call's
+// arguments live. PyTorch's C interface for compiled models (aoti_torch_*) returns the size of a
+// tensor, so the library needs no layout of tensors. It reads the layouts of std::vector and
 // std::string, which the C++ ABI fixes, and the first word of options. Nothing here allocates,
 // locks or changes errno.
 #pragma once

@@ -109,7 +109,7 @@ struct SeenCall {
   uint64_t generation, number, since;
 };
 
-// False: the slot has no call, or has got another one meanwhile.
+// False if the slot has no call, or has got another one meanwhile.
 bool CopyOpen(OpenSlot* slot, SeenCall* call) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   call->slot = slot;

@@ -23,7 +23,7 @@ struct UccCall {
 };
 
 void DescribeUccRequest(const UccRequest* request, const UccCall& call);
-// False: the request's call is not recorded.
+// False if the request's call is not recorded.
 bool FindUccRequest(const UccRequest* request, UccCall* call);
 void ForgetUccRequest(const UccRequest* request);
 
@@ -31,7 +31,7 @@ void ForgetUccRequest(const UccRequest* request);
 void OpenUccCall(const UccRequest* request, const UccCall& call, uint64_t position, uint64_t since);
 // Ends the open calls on the context that are done.
 void EndDoneUccCalls(const void* context);
-// Ends a call, or all of a context, of which nobody may read the status any more.
+// Ends a call, or all of a context, whose status no thread may read any more.
 void EndUccCall(const UccRequest* request);
 void EndUccCallsOf(const void* context);
 
@@ -40,7 +40,7 @@ inline bool AnyOpenUccCall() { return open_ucc_calls.load(std::memory_order_rela
 
 // The open call on the context that was posted first.
 struct OldestUccCall {
-  const LocalComm* comm = nullptr;  // nullptr: none
+  const LocalComm* comm = nullptr;  // nullptr if there is none
   uint64_t number = 0;              // 1 + its position
 };
 OldestUccCall FindOldestUccCall(const void* context);

@@ -17,7 +17,7 @@ constexpr uint64_t kMostMembers = 1 << 20;
 
 // A context by its address.
 struct Context {
-  std::atomic<uintptr_t> address{0};  // 0: free
+  std::atomic<uintptr_t> address{0};  // 0 if free
   uint64_t id = 0;
   uint32_t size = 0;
 };
@@ -85,7 +85,7 @@ bool MixMembers(const UccEpMap& map, uint64_t size, uint64_t* id) {
 bool MixMembersOf(const UccTeamParams& params, const Context& context, uint64_t size,
                   uint64_t* id) {
   if ((params.mask & kUccTeamEpMap) != 0) {
-    // The program's array has as many numbers as the map says.
+    // The program's array has as many numbers as the map has.
     return params.ep_map.size == size && MixMembers(params.ep_map, size, id);
   }
   UccEpMap all = {};

@@ -63,8 +63,8 @@ uint64_t InnermostFrame(uint64_t state) {
 }
 
 struct CodeSite {
-  uint64_t code = 0;        // 0: the frame runs no Python
-  int64_t instruction = 0;  // bytes from the first one; below 0: not begun
+  uint64_t code = 0;        // 0 if the frame runs no Python
+  int64_t instruction = 0;  // bytes from the first one; below 0 if not begun
 };
 
 CodeSite ReadFrameSite(uint64_t frame) {

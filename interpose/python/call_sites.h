@@ -24,7 +24,7 @@ void StartCallSites();
 // Forgets all sites, in a child of fork.
 void StopCallSites();
 
-// 1 + the index of the Site that this thread calls from; 0: none is known.
+// 1 + the index of the Site that this thread calls from; 0 if unknown.
 uint64_t FindCurrentSite();
 
 inline uint64_t CurrentSite() {

@@ -52,7 +52,7 @@ extern Api api;
 // The type int.
 Object* IntType();
 
-// Fills `api`. False: the process has no Python, or an unsupported one.
+// Fills `api`. False if the process has no Python, or an unsupported one.
 bool Find();
 
 // Owns one reference, or none. Clears the error that Python sets when it returns no object.

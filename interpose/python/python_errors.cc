@@ -101,7 +101,7 @@ void RecordError(Object* type, Object* value, Object* traceback) {
   header->error_ticks.store(Now(), std::memory_order_release);
 }
 
-// `failed`: a threading.ExceptHookArgs. A thread that sys.exit() ends is no failure.
+// `failed`: a threading.ExceptHookArgs. A thread that sys.exit() ends is not a failure.
 void RecordThreadError(Object* failed) {
   segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header == nullptr) return;
@@ -114,7 +114,7 @@ void RecordThreadError(Object* failed) {
   if (error.type[0] == '\0' || strcmp(error.type, "SystemExit") == 0) return;
   char name[segment::kThreadNameBytes];
   CopyAttribute(thread.get(), "name", name, sizeof(name));
-  // Without the interpreter's lock (free threading), two may come at once: nobody waits.
+  // Without the interpreter's lock (free threading), two may come at once: neither waits.
   static std::atomic<bool> is_writing{false};
   if (is_writing.exchange(true)) return;
   header->thread_error_ticks.store(0, std::memory_order_release);

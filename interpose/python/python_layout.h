@@ -91,10 +91,10 @@ inline constexpr uint8_t kFirstForeignOwner = 3;
 
 PythonLines FindPythonLines(int minor);
 
-// nullptr: an unknown version, or one that publishes its offsets.
+// nullptr if the version is unknown or publishes its offsets.
 const PythonLayout* FindPythonLayout(int minor);
 
-// Reads the words at the start of _PyRuntime. nullopt: the words are not offsets, belong to an
+// Reads the words at the start of _PyRuntime. nullopt if the words are not offsets, belong to an
 // unknown version, or are implausible.
 inline constexpr size_t kDebugOffsetWords = 96;
 std::optional<PythonLayout> PythonLayoutFromDebugOffsets(const uint64_t* words);
@@ -104,7 +104,7 @@ struct PythonStringForm {
   bool ascii = false;              // the text is at string_ascii_bytes
 };
 
-// Decodes the state of a PyASCIIObject. nullopt: no name or path has this state, so it is no
+// Decodes the state of a PyASCIIObject. nullopt if no name or path has this state, so it is not a
 // string.
 std::optional<PythonStringForm> ParsePythonStringForm(uint32_t state);
 

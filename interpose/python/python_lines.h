@@ -13,8 +13,8 @@
 
 namespace rollcall {
 
-// `offset`: bytes from the first instruction; below 0: the function has not begun. Returns 0 if the
-// table has no line for the offset.
+// `offset`: bytes from the first instruction; below 0 if the function has not begun. Returns 0 if
+// the table has no line for the offset.
 int PythonLine(PythonLines form, const uint8_t* table, size_t size, int first_line, int64_t offset);
 
 }  // namespace rollcall

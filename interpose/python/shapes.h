@@ -13,8 +13,8 @@
 
 namespace rollcall {
 
-// 1 + the index of the Shape with these sizes and this name of the call ("" or nullptr: none),
-// which it adds if necessary. 0: there is no room for one more, no segment yet, or the shape is
+// 1 + the index of the Shape with these sizes and this name of the call (empty or nullptr if none),
+// which it adds if necessary. 0 if there is no room for one more, no segment yet, or the shape is
 // invalid.
 uint8_t FindShape(int dims, const int64_t* sizes, const char* call = nullptr);
 inline constexpr int kNameOnly = segment::kNoSizes - 1;  // as `dims`

@@ -20,7 +20,8 @@ using python::Object;
 using python::Reference;
 
 // The library provides `begin` and `end`. METHODS: the index of the argument whose first tensor has
-// the shape (None: no tensor), and PyTorch's name of the operation if NCCL's name differs.
+// the shape (None if there is no tensor), and PyTorch's name of the operation if NCCL's name
+// differs.
 constexpr char kProgram[] = R"(
 def wrap():
     import functools, sys

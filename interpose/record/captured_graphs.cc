@@ -20,7 +20,7 @@ struct Slot {
   std::atomic<CallGraph*> graph;
 };
 Slot table[kTableSize];
-std::atomic<uint32_t> handle_count{0};  // 0: every look-up returns at once
+std::atomic<uint32_t> handle_count{0};  // 0 means every look-up returns at once
 std::atomic<uint32_t> last_number{0};
 
 void* MapChunk() {
@@ -72,7 +72,7 @@ Slot* FindSlot(uintptr_t key) {
   return nullptr;
 }
 
-// Moves the caller's ownership into the slot. False: there is no room.
+// Moves the caller's ownership into the slot. False if there is no room.
 bool Insert(uintptr_t key, CallGraph* graph) {
   for (uint32_t probe = 0; probe < kProbes; ++probe) {
     Slot* slot = SlotAt(key, probe);

@@ -5,9 +5,9 @@
 // happens with each launch of the graph (graph_launches.h). The library finds captures, graphs and
 // executable graphs by their handles, without a lock.
 //
-// For wrappers, on the thread that makes the call. Memory comes from mmap, in captures and never in
-// launches. Nothing here waits, throws or changes errno. Two threads must not add calls to one
-// capture at once; anything else may happen concurrently.
+// Wrappers use this, on the thread that makes the call. Memory comes from mmap, in captures and
+// never in launches. Nothing here waits, throws or changes errno. Two threads must not add calls to
+// one capture at once; anything else may happen concurrently.
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -21,7 +21,7 @@ struct CapturedCall {
   uint64_t count;
   uint64_t caller;  // as in segment::RecordEntry
   int32_t peer;
-  uint16_t group;  // of the capturing thread; 0: none
+  uint16_t group;  // of the capturing thread, or 0
   Op op;
   uint8_t dtype, reduction, shape;
 };
@@ -58,7 +58,7 @@ struct CallGraph {
   GraphChunk* last;
 };
 
-// The graph that this capture builds. nullptr: there is no room (counted).
+// The graph that this capture builds. nullptr if there is no room (counted).
 CallGraph* CaptureGraph(uint64_t capture);
 
 uint32_t CallCount(const CallGraph* graph);
@@ -66,11 +66,11 @@ uint32_t CallCount(const CallGraph* graph);
 // Removes the calls after the first `calls`: NCCL refused them.
 void DropCalls(CallGraph* graph, uint32_t calls);
 
-// Adds a call. `stream`: where it was captured; nullptr: unknown. False: there is no room
+// Adds a call. `stream`: where it was captured; nullptr if unknown. False if there is no room
 // (counted).
 bool AppendCall(CallGraph* graph, const CapturedCall& call, const void* stream);
 
-// The communicator's part; nullptr: none.
+// The communicator's part, or nullptr.
 GraphPart* FindPart(CallGraph* graph, const LocalComm* comm);
 
 // Whether the captured communicator still exists. Its block may serve a new communicator.

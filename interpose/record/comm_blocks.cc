@@ -34,7 +34,7 @@ constexpr BlockSize kBlockSizes[] = {
 constexpr uint32_t kFirstComms = 8;  // of a process: the least that a diagnosis needs
 constexpr int kBlockSizeCount = sizeof(kBlockSizes) / sizeof(kBlockSizes[0]);
 
-// The largest size that there is room for. nullptr: there is no room.
+// The largest size that there is room for. nullptr if there is no room.
 const BlockSize* ReserveBlock(uint32_t index) {
   SegmentPart parts[kBlockSizeCount];
   const size_t begin = segment::CommBlockOffset(index);
@@ -52,7 +52,7 @@ void RecordLeftOut(uint32_t what, const char* words, const char* reason) {
 }
 
 // A private ring takes the records if the segment has no room for them, so that the hot path is the
-// same for every communicator. Nobody reads it.
+// same for every communicator. It is never read.
 segment::RecordEntry* PrivateRing(LocalComm* comm) {
   if (comm->private_ring != nullptr) return comm->private_ring;
   void* memory = mmap(nullptr, kShortRing * sizeof(segment::RecordEntry), PROT_READ | PROT_WRITE,
@@ -61,7 +61,7 @@ segment::RecordEntry* PrivateRing(LocalComm* comm) {
   return comm->private_ring;
 }
 
-// Points the communicator at the parts of its block. False: there is no memory.
+// Points the communicator at the parts of its block. False if there is no memory.
 bool SetBlock(LocalComm* comm, uint32_t index, uint32_t records) {
   char* block = reinterpret_cast<char*>(recorder.mapping.load(std::memory_order_acquire)) +
                 segment::CommBlockOffset(index);
@@ -83,7 +83,7 @@ bool ClaimIndex(uint32_t* index) {
   return false;
 }
 
-// A block that no communicator has had. nullptr: all are in use, or there is no room.
+// A block that no communicator has had. nullptr if all are in use, or there is no room.
 LocalComm* ClaimNewBlock() {
   uint32_t index;
   if (!ClaimIndex(&index)) return nullptr;
@@ -141,7 +141,7 @@ void ClearBlock(LocalComm* comm) {
   Clear(comm->ring, (comm->ring_mask + 1) * sizeof(segment::RecordEntry));
 }
 
-// nullptr: there is no room (counted and reported).
+// nullptr if there is no room (counted and reported).
 LocalComm* ClaimRoom() {
   LocalComm* comm = ClaimNewBlock();
   if (comm == nullptr) comm = ClaimEndedBlock();

@@ -11,10 +11,10 @@
 namespace rollcall {
 
 // Claims a block, with as many records as there is room for. The block is zero except for its
-// state. nullptr: there is no room (counted and reported).
+// state. nullptr if there is no room (counted and reported).
 LocalComm* ClaimBlock();
 
-// Whether the communicator's records are in the segment. False: there was no room for them.
+// Whether the communicator's records are in the segment. False if there was no room for them.
 bool IsRecorded(const LocalComm* comm);
 
 }  // namespace rollcall

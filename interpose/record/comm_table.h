@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The communicators of this process: adds a communicator, and changes its state.
 //
-// For the wrappers of calls that create and end communicators, from any thread. AddComm() makes
-// system calls and takes no lock. SetState() and ChangeState() store two words. None of them throws
-// or changes errno.
+// The wrappers of calls that create and end communicators use this, from any thread. AddComm()
+// makes system calls and takes no lock. SetState() and ChangeState() store two words. None of them
+// throws or changes errno.
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -23,7 +23,7 @@ struct NewComm {
 };
 
 // Claims a block for a communicator that is about to be created, in the state kInitializing.
-// nullptr: there is no room (counted), or recording is off.
+// nullptr if there is no room (counted), or recording is off.
 LocalComm* AddComm(const NewComm& what);
 
 void SetState(LocalComm* comm, segment::CommState state);

@@ -11,7 +11,7 @@ namespace {
 // Open addressing by hash. When the table is full, new ids count as never used.
 constexpr uint32_t kSlots = 8192;
 struct Slot {
-  std::atomic<uint64_t> key;  // 0: free
+  std::atomic<uint64_t> key;  // 0 if free
   std::atomic<uint32_t> times;
 };
 Slot slots[kSlots];

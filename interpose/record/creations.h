@@ -2,7 +2,7 @@
 // Counts how often each unique id was used, also when there was no room for the communicator: all
 // ranks must compute the same id, and the room differs between ranks.
 //
-// For calls that create communicators, from any thread. The child of a fork calls
+// Calls that create communicators use this, from any thread. The child of a fork calls
 // ForgetCreations(). The table has a fixed size and needs no lock, allocation or system call.
 #pragma once
 

@@ -4,16 +4,17 @@
 // PyTorch's functions throw, and so may an error handler that the program has given to MPI. The
 // exception passes through the wrapper to the program. The library has no code of the C++ runtime,
 // so no destructor of ours runs then. Instead a wrapper's frame has a personality routine of ours:
-// the unwinder calls it while it removes the frame, it ends what the thread has open, and tells the
-// unwinder to go on. The exception is not touched.
+// the unwinder calls it while it removes the frame, it ends what the thread has open, and makes the
+// unwinder go on. The exception is not touched.
 //
 // A function that calls the real function while a call is open contains
 // ROLLCALL_ENDS_BY_EXCEPTION(), is not inlined into another one, and calls nothing else that
 // throws.
 //
-// A program may also leave a call by longjmp(), of which nobody tells us. So what is open lies in
-// thread-local storage, never on the stack, where the program's own data would lie by then. The
-// next call whose frame lies above that of the open one ends the open one, as an exception does.
+// A program may also leave a call by longjmp(), which this library does not see. So what is open
+// lies in thread-local storage, never on the stack, where the program's own data would lie by then.
+// The next call whose frame lies above that of the open one ends the open one, as an exception
+// does.
 #pragma once
 
 #include <stddef.h>
@@ -27,7 +28,7 @@ struct OpenCall {
   void (*thrown)(OpenCall* call);  // records that the call threw
   const void* frame;               // of the wrapper that is in the call
 };
-extern __thread OpenCall* open_call;  // nullptr: none
+extern __thread OpenCall* open_call;  // nullptr if there is none
 
 // A thread has one at a time, of any family.
 inline constexpr size_t kOpenCallBytes = 72;
@@ -41,7 +42,7 @@ Call* OpenCallRoom() {
 // A call that may be inside an open one, which goes on after it. It has a room of its own, so a
 // thread has one of them at a time.
 struct InnerCall : OpenCall {
-  OpenCall* outer;  // nullptr: it is inside no other one
+  OpenCall* outer;  // nullptr if it is inside no other one
 };
 inline constexpr size_t kInnerCallBytes = 48;
 alignas(InnerCall) extern __thread char inner_call_room[kInnerCallBytes];
@@ -76,8 +77,8 @@ class MayThrow {
   ~MayThrow() {
     if (IsOpen()) open_call = OuterOf(open_call);
   }
-  // False: another call has taken the room. So it is in the child of a fork from inside the call,
-  // and in a signal handler on a stack of its own, whose calls cannot tell that this one goes on.
+  // False if another call has taken the room. So it is in the child of a fork from inside the call,
+  // and in a signal handler on a stack of its own, whose calls do not show that this one goes on.
   bool IsOpen() const {
     EndCallsBelow(this);
     return open_call != nullptr && open_call->frame == this;

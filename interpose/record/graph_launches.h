@@ -4,8 +4,8 @@
 // A captured call takes no position. A launch takes the positions of all calls that the graph holds
 // (captured_graphs.h), in the order of their capture, as if the program made the calls then.
 //
-// For wrappers, on the thread that captures or launches. A launch allocates nothing, and makes no
-// system calls except the driver's for markers. Nothing here waits, throws or changes errno.
+// Wrappers use this, on the thread that captures or launches. A launch allocates nothing, and makes
+// no system calls except the driver's for markers. Nothing here waits, throws or changes errno.
 #pragma once
 
 #include "interpose/record/call_record.h"
@@ -17,7 +17,7 @@ namespace rollcall {
 // The record of a captured call.
 struct CapturedRecord {
   segment::RecordEntry* record;
-  CallGraph* graph;  // nullptr: there was no room
+  CallGraph* graph;  // nullptr if there was no room
 };
 
 // Begin and end a call that is captured into a CUDA graph. The call takes no position.

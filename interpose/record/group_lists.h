@@ -12,12 +12,12 @@
 namespace rollcall {
 
 struct alignas(64) GroupLists {
-  segment::HalfWord owner;  // thread id; 0: the slot is free
+  segment::HalfWord owner;  // thread id; 0 if the slot is free
   GroupComm group[kGroupComms];
   PendingComm pending[kGroupComms];
 };
 
-// Claims a slot for the thread. nullptr: none is free.
+// Claims a slot for the thread. nullptr if all are in use.
 GroupLists* ClaimGroupLists(ThreadState* thread);
 
 inline GroupLists* EnsureGroupLists(ThreadState* thread) {

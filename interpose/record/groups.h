@@ -11,8 +11,8 @@
 
 namespace rollcall {
 
-// The communicator's part in the open group of this thread. nullptr: the thread's list is full. The
-// thread's calls on this communicator then get no markers, and count as returned at once.
+// The communicator's part in the open group of this thread. nullptr if the thread's list is full.
+// The thread's calls on this communicator then get no markers, and count as returned at once.
 GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream);
 
 // Records that the calls of this thread's group have returned, or, on an error, have not happened.

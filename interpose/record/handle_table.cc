@@ -6,7 +6,8 @@
 namespace rollcall {
 namespace {
 
-// Open addressing. A handle of 0: the slot was never used. 1: the slot was used and is free again.
+// Open addressing. A handle of 0 means that the slot was never used, 1 that it was used and is free
+// again.
 constexpr uint32_t kHandleSlots = 4 * segment::kCommCapacity;
 struct HandleSlot {
   std::atomic<uintptr_t> handle;

@@ -16,10 +16,10 @@ namespace rollcall {
 void BindHandle(LocalComm* comm, const void* handle);
 void ForgetHandle(LocalComm* comm);
 
-// nullptr: no communicator has this handle.
+// nullptr if no communicator has this handle.
 LocalComm* FindComm(const void* handle);
 
-// As FindComm(), and records the communicator as the last one that the thread used.
+// Does what FindComm() does, and records the communicator as the last one that the thread used.
 inline LocalComm* FindThreadComm(ThreadState* thread, ncclComm_t handle) {
   LocalComm* comm = thread->last_comm;
   if (comm != nullptr && comm->handle.load(std::memory_order_relaxed) == handle) return comm;

@@ -9,7 +9,7 @@
 namespace rollcall {
 namespace {
 
-// As Raise(), for a word that several threads write.
+// Does what Raise() does, for a word that several threads write.
 void RaiseTo(segment::Word* word, uint64_t value) {
   uint64_t seen = Get(*word);
   while (seen < value && !word->compare_exchange_weak(seen, value, std::memory_order_release)) {

@@ -15,8 +15,8 @@ namespace rollcall {
 // Records the version of NCCL, once in a process.
 void RecordNcclVersion();
 
-// Records the result of a creation. `handle` is the new communicator; nullptr: NCCL made none, or
-// this rank is no member. With ncclInProgress the communicator is not ready yet.
+// Records the result of a creation. `handle` is the new communicator; nullptr if NCCL made none, or
+// this rank is not a member. With ncclInProgress the communicator is not ready yet.
 void RecordCreated(LocalComm* comm, ncclComm_t handle, ncclResult_t result);
 
 // Binds the handles of the communicators that the ending group has created.

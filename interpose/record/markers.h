@@ -29,7 +29,7 @@ void EnableMarkersOnDevice(LocalComm* comm);
 enum class MarkerPoint { kStarted, kFinished };
 
 // Asks the GPU to record that `stream` has reached this point. `collectives` and `p2p` count the
-// calls up to it (0: leave that word unchanged).
+// calls up to it (0 leaves that word unchanged).
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
                   uint64_t p2p);
 
@@ -53,7 +53,7 @@ extern std::atomic<uint32_t> captures_open;
 inline constexpr uint64_t kOffLimits = 1;  // a capture forbids calls on the stream, or may do so
 inline constexpr uint64_t kUnknownCapture = UINT64_MAX;  // captured, by a capture without an id
 
-// Asks the driver which capture the stream is in, without disturbing the capture; 0: none.
+// Asks the driver which capture the stream is in, without disturbing the capture, or 0.
 uint64_t QueryCapture(const LocalComm* comm, void* stream);
 
 // Whether a call on `comm` has to query the capture of its stream.
@@ -66,7 +66,7 @@ inline uint64_t FindCapture(const LocalComm* comm, void* stream) {
 }
 
 // Adds a node to the graph that the stream's capture builds. When the GPU reaches the node, it sets
-// the words of this lane (segment::GraphLane); 0: leaves the word unchanged.
+// the words of this lane (segment::GraphLane); 0 leaves the word unchanged.
 void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t reached,
                       uint64_t p2p_reached);
 

@@ -13,8 +13,8 @@ MessageTable* TableOf(LocalComm* comm) {
   return reinterpret_cast<MessageTable*>(comm->lanes);
 }
 
-// The entry with this key. A free one becomes it, while fewer than `most` are used. nullptr: there
-// is none.
+// The entry with this key. A free one becomes it, while fewer than `most` are used. nullptr if
+// there is none.
 MessageEntry* FindEntry(MessageTable* table, uint64_t key, uint32_t most) {
   auto at = static_cast<uint32_t>(segment::Mix(0, key) % segment::kMessageEntries);
   for (uint32_t i = 0; i < segment::kMessageEntries; ++i) {

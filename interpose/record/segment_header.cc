@@ -45,7 +45,7 @@ bool KernelTrustsCounter() {
 #endif
 }
 
-// 1 + their number, as the kernel tells since Linux 5.9; 0: it does not.
+// 1 + their number, as the kernel reports since Linux 5.9; 0 if it does not.
 uint32_t SeccompFilters() {
   char status[4096];
   ReadSmallFile("/proc/self/status", status, sizeof(status));

@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// When this process started, in clock ticks since boot; 0: unknown.
+// When this process started, in clock ticks since boot; 0 if unknown.
 uint64_t OwnStartTime();
 
 // The CPU's counter, if both the CPU and the kernel trust it.

@@ -98,7 +98,7 @@ socklen_t SocketName(const char* name, sockaddr_un* address, long* directory) {
   return static_cast<socklen_t>(out - reinterpret_cast<char*>(address));
 }
 
-// Sends `fd` with one byte that says what it is. False: no process receives it.
+// Sends `fd` with one byte that shows its kind. False if no process receives it.
 bool SendDescriptor(int fd, char what, const char* socket_name) {
   sockaddr_un address;
   long directory;
@@ -200,8 +200,8 @@ uint32_t CopyStack(long memory, uint64_t from, void* to) {
   return count < 0 ? 0 : static_cast<uint32_t>(count);
 }
 
-// Claims the slot of a stack request. nullptr: no request, one withdrawn, or claimed by another
-// thread.
+// Claims the slot of a stack request. nullptr if there is no request, or it was withdrawn or
+// claimed by another thread.
 StackSlot* ClaimSlot(SegmentHeader* header, uint64_t request) {
   auto* slots =
       reinterpret_cast<StackSlot*>(reinterpret_cast<char*>(header) + segment::kStackSlotsOffset);
@@ -216,7 +216,7 @@ StackSlot* ClaimSlot(SegmentHeader* header, uint64_t request) {
   return nullptr;
 }
 
-// Does what the signal would do without the library, once the handler returns: the signal is no
+// Does what the signal would do without the library, once the handler returns: the signal is not an
 // agent's request.
 void TakeDefaultAction(int signal) {
   struct sigaction nothing;
@@ -301,7 +301,7 @@ void InstallQuit() {
   has_quit = QuitIsFree() && Install(SIGQUIT, action);
 }
 
-// Whether the handler is still ours. False: the program has set another one.
+// Whether the handler is still ours. False if the program has set another one.
 bool IsOurs(int signal, struct sigaction* current) {
   if (sigaction(signal, nullptr, current) != 0) return false;
   return (current->sa_flags & SA_SIGINFO) != 0 ? current->sa_sigaction == &AnswerStackRequest

@@ -4,8 +4,8 @@
 // stacks of the process, which the agent of the host writes to its stderr; a JVM does the same.
 //
 // The handlers copy, or pass a descriptor on, and return. They do not unwind, allocate, lock, wait,
-// or touch errno. They make system calls only through syscall(), which is no cancellation point. A
-// thread stuck in malloc or dlopen answers too.
+// or touch errno. They make system calls only through syscall(), which is not a cancellation point.
+// A thread stuck in malloc or dlopen answers too.
 //
 // The handlers run on the thread's alternate signal stack, because the thread's own stack may be
 // too small or not the system's (Go's). Some threads have too small an alternate stack. So the

@@ -152,7 +152,7 @@ def processes_of(directory, own):
             continue
         try:
             has_it = wanted in (entry / "environ").read_bytes().split(b"\0")
-            # multiprocessing's tracker serves pytest's process, and is no rank.
+            # multiprocessing's tracker serves pytest's process, and is not a rank.
             if has_it and b"multiprocessing.resource_tracker" not in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
         except OSError:

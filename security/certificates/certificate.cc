@@ -129,7 +129,7 @@ absl::Status CheckUse(X509* certificate, CertificateUse use) {
           : "the certificate is not for a client (its extended key usage lacks clientAuth)");
 }
 
-// Not the certificates in it.
+// Does not free the certificates in it.
 void FreeListOnly(STACK_OF(X509) * list) { sk_X509_free(list); }
 
 absl::Status CheckChain(const std::vector<CertificatePointer>& chain, std::string_view ca_pem,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What certificates say, and whether a certificate and its key can be used. All in PEM. Pure: the
-// time is an argument. Thread-safe.
+// What certificates contain, and whether a certificate and its key can be used. All in PEM. Pure:
+// the time is an argument. Thread-safe.
 //
-// An error says what is wrong and what to do. It does not name the file: the caller knows it.
+// An error names what is wrong and what to do. It does not name the file: the caller knows it.
 #pragma once
 
 #include <cstdint>

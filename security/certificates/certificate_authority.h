@@ -35,7 +35,7 @@ struct RevokedSerial {
   int64_t revoked_s = 0;
 };
 
-// `uri`: "spiffe://DOMAIN"; "": none.
+// `uri`: "spiffe://DOMAIN", or empty.
 absl::StatusOr<KeyAndCertificate> MakeAuthority(const std::string& common_name,
                                                 const Validity& validity,
                                                 const std::string& uri = "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PEM to OpenSSL's objects. For the .cc files of this folder only. Errors say what is wrong with
+// PEM to OpenSSL's objects. For the .cc files of this folder only. Errors name what is wrong with
 // the text and what to do; nothing asks for a passphrase.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace rollcall {
 
-// At least one.
+// Returns at least one.
 absl::StatusOr<std::vector<CertificatePointer>> ReadCertificates(std::string_view pem);
 absl::StatusOr<KeyPointer> ReadKey(std::string_view pem);
-// At least one.
+// Returns at least one.
 absl::StatusOr<std::vector<CrlPointer>> ReadCrls(std::string_view pem);
 
 std::string WritePem(X509* certificate);

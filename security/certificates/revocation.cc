@@ -19,7 +19,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostAnswers = 65'536;  // to remember
-// Of a text. A caller who sends more wants to hide one, or to keep this process busy.
+// The limit of a text. A caller who sends more wants to hide one, or to keep this process busy.
 constexpr size_t kLongestChain = 10;
 
 bool Signed(X509_CRL* list, const std::vector<CertificatePointer>& authorities) {

@@ -36,7 +36,7 @@ class RevocationList {
   // never revoked.
   std::vector<std::string> AuthoritiesWithoutList() const;
 
-  // When the authority promised the next list, at the latest: Unix time; 0: it did not.
+  // When the authority promised the next list, at the latest: Unix time; 0 if it did not.
   int64_t expires_s() const { return expires_s_; }
 
  private:

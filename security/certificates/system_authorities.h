@@ -8,11 +8,11 @@
 
 namespace rollcall {
 
-// What --tls-ca says for them instead of a file.
+// The value of --tls-ca for them instead of a file.
 inline constexpr char kSystemAuthorities[] = "system";
 
 // The file with all of them: $SSL_CERT_FILE as OpenSSL has it, else the first there is of those
-// that distributions write. kNotFound: this host has none; the error says what to install.
+// that distributions write. kNotFound: this host has none; the error names what to install.
 absl::StatusOr<std::string> FindSystemAuthorities();
 
 }  // namespace rollcall

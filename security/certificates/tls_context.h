@@ -22,9 +22,9 @@ namespace rollcall {
 struct TlsSettings {
   std::string certificate_pem;  // the server's own, and then its chain
   std::string key_pem;
-  std::string client_ca_pem;  // who signs certificates of clients; "": asks for none
+  std::string client_ca_pem;  // who signs certificates of clients; empty to ask for none
   bool requires_client_certificate = false;
-  // A client's certificate must have one of these SANs (of any type); empty: any certificate.
+  // A client's certificate must have one of these SANs (of any type); empty means any certificate.
   std::vector<std::string> client_sans;
   bool needs_tls13 = false;  // else TLS 1.2 or later
 };
@@ -37,10 +37,10 @@ class TlsContext {
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  // A server's connection without a socket. The caller frees it with SSL_free(). nullptr: there is
-  // no memory.
+  // A server's connection without a socket. The caller frees it with SSL_free(). nullptr if there
+  // is no memory.
   SSL* NewConnection() const;
-  // Whether this certificate, whose chain is verified, may connect. nullptr: the client has none.
+  // Whether this certificate, whose chain is verified, may connect. nullptr if the client has none.
   bool Admits(X509* client) const;
 
   // DNS names of the certificate, also wildcards such as "*.example".

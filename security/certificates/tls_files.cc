@@ -12,7 +12,7 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kDayS = 86'400;
-// Tools renew a certificate in the last third of its life at the latest. Less is left: say so.
+// Tools renew a certificate in the last third of its life at the latest. Less is left: report it.
 constexpr int64_t kSoonFraction = 5;
 constexpr int64_t kSoonS = 14 * kDayS;
 // A renewal may write its files one after the other, within this time.

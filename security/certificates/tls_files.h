@@ -23,7 +23,7 @@
 
 namespace rollcall {
 
-// "": none. A certificate needs a key.
+// Empty if there is none. A certificate needs a key.
 struct TlsPaths {
   std::string certificate;  // with its chain
   std::string key;
@@ -43,15 +43,15 @@ class TlsFiles {
  public:
   TlsFiles(TlsPaths paths, CertificateUse use);
 
-  // Reads what has changed. The status is that of the files now: an error says which file is
+  // Reads what has changed. The status is that of the files now: an error names which file is
   // unusable, why, and what to do, also while older contents are in use. Before the first OK there
   // is no Current().
   absl::Status Poll(int64_t now_s);
   // Warnings for the log, since the last call: what cannot be used, what expires soon. What stays
-  // wrong is said again after an hour. A problem that passes within seconds, such as a renewal in
-  // two steps, is not said.
+  // wrong is logged again after an hour. A problem that passes within seconds, such as a renewal in
+  // two steps, is not logged.
   std::vector<std::string> TakeMessages();
-  // Lines for the log that are no warnings: which certificate is in use now.
+  // Lines for the log that are not warnings: which certificate is in use now.
   std::vector<std::string> TakeNews();
 
   // What to use now. nullptr until all files were valid once.
@@ -61,8 +61,9 @@ class TlsFiles {
 
   const TlsPaths& paths() const { return paths_; }
   CertificateUse use() const { return use_; }
-  // For gRPC's file watcher: certificate and key in one file, and the authorities. These paths stay
-  // the same, and valid until the process ends. "" before Current() exists, or without such a file.
+  // Read by gRPC's file watcher: certificate and key in one file, and the authorities. These paths
+  // stay the same, and valid until the process ends. "" before Current() exists, or without such a
+  // file.
   std::string identity_path() const;
   std::string authorities_path() const;
 
@@ -72,7 +73,7 @@ class TlsFiles {
     explicit Source(const std::string& path);
     absl::Status Read();
 
-    std::optional<WatchedFile> file;  // nullopt: not asked for
+    std::optional<WatchedFile> file;  // nullopt if not asked for
     std::string latest;               // its content
   };
 

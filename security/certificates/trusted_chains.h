@@ -27,8 +27,8 @@ class TrustedChains {
 
   Mutex mutex_;
   std::string ca_pem_ ABSL_GUARDED_BY(mutex_);  // to which the answers belong
-  // By digest of the chain. The daemon asks about each agent every few seconds, and a check of
-  // signatures takes a hundred times as long as a digest.
+  // Keyed by the digest of the chain. The daemon asks about each agent every few seconds, and a
+  // check of signatures takes a hundred times as long as a digest.
   std::unordered_map<std::string, Answer> answers_ ABSL_GUARDED_BY(mutex_);
 };
 

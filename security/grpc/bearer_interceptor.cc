@@ -16,7 +16,7 @@ class BearerInterceptor : public grpc::experimental::Interceptor {
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
-      // Without a token the daemon refuses the call, and says so.
+      // Without a token the daemon refuses the call with a message.
       const absl::StatusOr<std::string> token = file_->Read();
       if (token.ok()) {
         methods->GetSendInitialMetadata()->emplace("authorization",

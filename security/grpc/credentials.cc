@@ -52,7 +52,7 @@ bool IsEncrypted(const grpc::AuthContext& context) {
   return type == "tls" || type == "ssl";
 }
 
-// Two tokens in one call are none: which of them counts must not depend on who looks.
+// Ignores two tokens in one call: which of them counts must not depend on the reader.
 std::string BearerOf(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   if (metadata.count("authorization") != 1) return "";
   absl::string_view value = View(metadata.find("authorization")->second);

@@ -23,23 +23,23 @@ enum class ClientCertificate {
 };
 
 // `files` must have a certificate and a Current(). Without authorities clients are not asked for a
-// certificate, whatever `client` says.
+// certificate, whatever `client` holds.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsFiles& files,
                                                                ClientCertificate client);
 
 // How a client reaches a daemon.
 struct ChannelSecurity {
-  // With a Current() and authorities; nullptr: no TLS. Somebody must call Poll() if the files may
-  // change while the channel lives. With a revocation list, a new connection to a daemon whose
+  // With a Current() and authorities; nullptr without TLS. Somebody must call Poll() if the files
+  // may change while the channel lives. With a revocation list, a new connection to a daemon whose
   // certificate it revokes fails.
   std::shared_ptr<const TlsFiles> tls;
-  // The name that the daemon's certificate must hold; "": the host of the address.
+  // The name that the daemon's certificate must hold; empty means the host of the address.
   std::string server_name;
-  std::string token_file;  // "": none
+  std::string token_file;  // may be empty
   // The user that the client trusts to run the daemon on this host without TLS, as
   // DaemonUser::Parse() reads it.
   std::string daemon_user;
-  // False: does not show the certificate of `tls`. A server's may not be one for clients.
+  // If false, it does not show the certificate of `tls`. A server's may not be one for clients.
   bool shows_certificate = true;
   // The calls carry a secret besides `token_file`.
   bool sends_secret = false;

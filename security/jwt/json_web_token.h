@@ -17,7 +17,7 @@ namespace rollcall {
 
 struct JwtRules {
   std::string audience;  // must be among the token's; never empty
-  std::string issuer;    // must be the token's; "": any that the key set has signed for
+  std::string issuer;    // must be the token's; empty means any that the key set has signed for
 };
 
 struct JwtClaims {

@@ -12,8 +12,8 @@ namespace rollcall {
 
 struct KeyLocation {
   std::string url;         // "https://HOST[:PORT]/PATH"; http:// only of this host's loopback
-  std::string ca_file;     // PEM of who signed the server's certificate; "": those of the system
-  std::string token_file;  // a bearer token, read for each fetch, as of a pod; "": none
+  std::string ca_file;     // PEM of who signed the server's certificate; empty: the system's
+  std::string token_file;  // a bearer token, read for each fetch, as of a pod, or empty
 };
 
 // Says what is wrong with the URL.

@@ -88,7 +88,7 @@ std::shared_ptr<EVP_PKEY> EcKey(const json& key) {
   return BuildKey("EC", builder.get());
 }
 
-// What a key says it is for.
+// The use that a key declares.
 bool IsForUs(const json& key, absl::string_view algorithm) {
   const std::string use = TextMember(key, "use"), own = TextMember(key, "alg");
   return (use.empty() || use == "sig") && (own.empty() || own == algorithm);

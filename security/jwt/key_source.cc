@@ -83,7 +83,7 @@ struct KeySource::State {
     }
   }
 
-  // For the thread, each second.
+  // The thread calls this each second.
   void Look() {
     const int64_t now_s = SteadyNs() / kSecond;
     bool is_due = is_file;

@@ -47,9 +47,9 @@ class KeySource {
   KeySource(const KeySource&) = delete;
   KeySource& operator=(const KeySource&) = delete;
 
-  // nullptr: none has been read yet.
+  // nullptr if none has been read yet.
   std::shared_ptr<const KeySet> keys() const;
-  // The result of the last try, which says what to do.
+  // The result of the last try, which names what to do.
   absl::Status status() const;
   // A token named a key that is not there.
   void WantNewKeys();

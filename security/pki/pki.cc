@@ -41,8 +41,8 @@ absl::Status CheckDays(int days) {
   return absl::InvalidArgumentError(absl::StrCat("--days=", days, ": 1 to ", kMaxDays));
 }
 
-// Whoever may write in the folder can put another authority there, and it would sign from then on.
-// What root has made, for a group to write in, root has meant so.
+// Any user who may write in the folder can put another authority there, and it would sign from then
+// on. What root has made, for a group to write in, root has meant so.
 absl::Status CheckOwner(const std::string& path, const struct stat& folder) {
   if (folder.st_uid != geteuid() && folder.st_uid != 0) {
     return absl::PermissionDeniedError(absl::StrCat(
@@ -54,7 +54,7 @@ absl::Status CheckOwner(const std::string& path, const struct stat& folder) {
       "every user may write in ", path, ", and put another authority there: chmod o-w ", path));
 }
 
-// The folder, while nobody else writes in it.
+// The folder, while no other process writes in it.
 class Folder {
  public:
   static absl::StatusOr<Folder> Open(const std::string& path) {
@@ -191,7 +191,7 @@ absl::Status WriteRevocations(const Folder& folder, const KeyAndCertificate& aut
     facts = *std::move(parsed);
   }
   facts.revoked.insert(facts.revoked.end(), added.begin(), added.end());
-  // Nobody has to renew the list: it ends with the authority.
+  // The list needs no renewal: it ends with the authority.
   const int64_t until_s = ParseCertificate(authority.certificate_pem).value().not_after_s;
   const absl::StatusOr<std::string> list =
       MakeRevocationList(authority, facts.revoked, facts.number + 1, {now_s - kBackdateS, until_s});

@@ -7,7 +7,7 @@
 //   issued/SERIAL.crt         every certificate, because an older one of NAME stays valid
 //   .lock                     held while a program writes
 //
-// Keys have mode 0600. Files are written as a whole. Errors say what to type.
+// Keys have mode 0600. Files are written as a whole. Errors name what to type.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ absl::StatusOr<int64_t> InitPki(const std::string& folder, const std::string& do
 absl::StatusOr<PkiEntry> IssueInPki(const std::string& folder, const PkiRequest& request,
                                     int64_t now_s);
 
-// A new key and a certificate with the same names. `days` 0: for as long as the last one.
+// A new key and a certificate with the same names. `days` 0 means for as long as the last one.
 absl::StatusOr<PkiEntry> RenewInPki(const std::string& folder, const std::string& name, int days,
                                     int64_t now_s);
 
@@ -49,7 +49,7 @@ absl::StatusOr<int> RevokeInPki(const std::string& folder, const std::string& na
 
 struct PkiList {
   std::vector<PkiEntry> entries;      // the newest certificate of each name, ordered by name
-  std::vector<std::string> problems;  // files *.crt that are none of these, and why
+  std::vector<std::string> problems;  // files *.crt that are not certificates of this PKI, and why
 };
 absl::StatusOr<PkiList> ListPki(const std::string& folder, int64_t now_s);
 

@@ -17,7 +17,7 @@ struct PkiRequest {
   std::string role;                  // "agent", "viewer", "operator", "daemon"
   std::vector<std::string> hosts;    // of an agent or a daemon; addresses of a daemon only
   std::vector<std::string> tenants;  // or "*"
-  std::string name;                  // of the files; "": the host of an agent, else the role
+  std::string name;                  // of the files; empty: the host of an agent, else the role
   int days = 365;
 };
 

@@ -14,7 +14,7 @@ from processes import wait_for
 # The agent sees the processes of this namespace only, as those of its host.
 HOST = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--"]
 
-# Ranks that meet by sockets. Rank 1 waits for a pipe that nobody writes to.
+# Ranks that meet by sockets. Rank 1 waits for a pipe without a writer.
 PROGRAM = """
 import os, socket
 def wait_for_data():

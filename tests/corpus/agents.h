@@ -31,7 +31,7 @@ struct Sight {
   bool numbers_processes = true;  // then: the environment has the number of the process
   // Metamorphic tests change these and expect the same answer.
   bool shuffle_hosts = false;
-  std::vector<int> renumber;     // rank -> the rank that the environment gives; empty: its own
+  std::vector<int> renumber;     // rank -> the rank that the environment gives; empty means its own
   int healthy_neighbours = 0;    // number of additional communicators, all healthy
   std::vector<int> blind_hosts;  // hosts without an agent
 };

@@ -19,12 +19,12 @@ namespace rollcall::corpus {
 struct Truth {
   bool hangs = false;           // or contradicts itself; false: there must be no incident
   std::set<Cause> causes;       // any of these is right
-  std::set<int> culprits;       // global ranks; empty: the evidence singles out no rank
+  std::set<int> culprits;       // global ranks; empty if the evidence singles out no rank
   bool culprits_among = false;  // the verdict may name more ranks: all of a cycle
   bool several = false;         // each culprit may have a verdict of its own
   bool some_lost = false;       // the verdict may name fewer: records of the others are lost
   bool unseen = false;          // a guess without a culprit is right, too
-  std::set<int> also;           // right, too, but never certain; empty: none
+  std::set<int> also;           // right, too, but never certain; empty if there is none
   // The first divergence, if there is one.
   int comm = -1;
   uint64_t position = 0;
@@ -46,7 +46,7 @@ struct Case {
 
 const std::vector<std::string>& FaultNames();
 
-// `fault`: one of FaultNames(); "": the seed chooses the fault.
+// `fault`: one of FaultNames(); empty means the seed chooses the fault.
 Case MakeFault(uint64_t seed, int most_ranks, const std::string& fault = "");
 
 // A healthy job that is hard to judge: slow ranks, long pauses, late agents, lost records.

@@ -437,7 +437,7 @@ bool JudgeConcurrency(Case* c) {
   return true;
 }
 
-// The right answer is a hang with this cause. False: the fault had no effect.
+// The right answer is a hang with this cause. False if the fault had no effect.
 bool Hangs(Case* c, Cause cause) {
   c->truth.hangs = true;
   c->truth.causes = {cause};

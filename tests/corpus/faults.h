@@ -10,10 +10,10 @@ namespace rollcall::corpus {
 
 struct Fault {
   const char* name;
-  int weight;  // share among all cases; 0: only if it is asked for by name
-  // Makes the plan and adds the fault. False: this plan cannot have the fault.
+  int weight;  // share among all cases; 0 means only if it is asked for by name
+  // Makes the plan and adds the fault. False if this plan cannot have the fault.
   bool (*inject)(Random& random, int ranks, Case* c);
-  // Fills in the right answer after the run. False: the fault had no effect.
+  // Fills in the right answer after the run. False if the fault had no effect.
   bool (*judge)(Case* c);
   // How the histories differ, if they do.
   DivergenceKind divergence = DivergenceKind::kNone;

@@ -40,7 +40,7 @@ Layout MakeLayout(Random& random, int ranks) {
 }
 
 struct Comms {
-  std::vector<int> world, tp, dp, pp, ep, gloo;  // by rank: index into JobPlan::comms; -1: none
+  std::vector<int> world, tp, dp, pp, ep, gloo;  // by rank: index into JobPlan::comms, or -1
 };
 
 void AddComms(const std::string& name, const std::vector<std::vector<int>>& all, JobPlan* plan,

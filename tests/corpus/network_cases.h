@@ -13,7 +13,7 @@
 
 namespace rollcall::corpus {
 
-// Who may be named. -1: any.
+// Who may be named. -1 means any.
 struct RightAnswer {
   NetworkFault fault = NetworkFault::kNone;
   int32_t culprit = -1, peer = -1;
@@ -25,14 +25,14 @@ struct NetworkCase {
   JobState job;
   Verdict verdict;  // as the rules give it
   std::vector<NetworkSample> samples;
-  std::vector<RightAnswer> right;  // empty: nobody is at fault
+  std::vector<RightAnswer> right;  // empty if no rank is at fault
   bool may_be_silent = false;      // the samples that would show it are missing
 };
 
 const std::vector<std::string>& NetworkFaultKinds();
 const std::vector<std::string>& HealthyNetworkKinds();
 
-// `kind`: "": the seed chooses.
+// `kind`: if empty, the seed chooses.
 NetworkCase MakeNetworkFault(uint64_t seed, const std::string& kind = "");
 NetworkCase MakeHealthyNetwork(uint64_t seed, const std::string& kind = "");
 

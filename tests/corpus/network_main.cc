@@ -2,7 +2,7 @@
 // Scores the walk over NCCL's transfers on generated collectives:
 //   rollcall_network_score [--faults=N] [--healthy=N] [--seed=N] [--kind=NAME] [--show=N]
 // Exit status: 0 the targets hold, 3 they do not, 2 a flag is wrong. Targets: rank and peer right
-// in 90 % of the faults, no wrong `certain`, nobody named where all is well.
+// in 90 % of the faults, no wrong `certain`, no rank named where all is well.
 #include <algorithm>
 #include <cstdio>
 #include <map>

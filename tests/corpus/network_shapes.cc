@@ -109,7 +109,7 @@ class Planner {
     return up < layout_.hosts ? up : i ^ bit;
   }
 
-  // The host at a place in the tree of this channel: what is a leaf in one is none in the other.
+  // The host at a place in the tree of this channel: what is a leaf in one is not in the other.
   int HostAt(int i) const {
     const int n = layout_.hosts;
     if (channel_ % 2 == 0) return i;

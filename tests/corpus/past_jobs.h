@@ -12,8 +12,8 @@ namespace rollcall::corpus {
 // What repeats in a job. Every step begins with a kCompute.
 struct Habits {
   int ranks = 2;
-  int steps = 0;           // 0: chosen
-  int evaluate_every = 0;  // steps; 0: never
+  int steps = 0;           // 0 if chosen
+  int evaluate_every = 0;  // steps; 0 if never
   bool any_time = false;   // evaluations come at any time
   bool irregular = false;  // every step makes other calls
   bool lengths = false;    // every step has other lengths

@@ -81,7 +81,7 @@ void PrintHead() {
               "divergence", "kind", "certain", "wrong", "wrong_l", "right");
 }
 
-// False: the case needs a process for each rank.
+// False if the case needs a process for each rank.
 bool Hold(Case* c) {
   const int held = absl::GetFlag(FLAGS_ranks_per_process);
   return held == 1 || HoldSeveral(held, c);

@@ -27,7 +27,7 @@ using Functions = std::vector<Function>;
 
 constexpr char kPython[] = "/usr/lib/python3.11/";
 
-// Waits for a thread of the process itself, or for nobody.
+// Waits for a thread of the process itself, or for no other.
 const std::vector<Functions>& OwnWaits() {
   static const auto& waits = *new std::vector<Functions>{
       {{"__new_sem_wait_slow64"}, {"Condition.wait", "threading.py"}, {"Queue.get", "queue.py"}},

@@ -18,7 +18,7 @@ struct StandCase {
   JobState job;
   int64_t now_ns = 0;
   bool hangs = false;      // false: there must be no verdict
-  std::set<int> culprits;  // empty: the evidence singles out no rank
+  std::set<int> culprits;  // empty if the evidence singles out no rank
   bool unseen = false;     // to name no rank, or all, is right, too
   Certainty most = Certainty::kLikely;
 };
@@ -26,9 +26,9 @@ struct StandCase {
 const std::vector<std::string>& StandstillKinds();
 const std::vector<std::string>& HealthyStandKinds();
 
-// `kind`: one of StandstillKinds(); "": the seed chooses.
+// `kind`: one of StandstillKinds(); empty means the seed chooses.
 StandCase MakeStandstill(uint64_t seed, const std::string& kind = "");
-// Looks like a standstill, and is none: something moves, sleeps, or waits for work.
+// Looks like a standstill, and is not: something moves, sleeps, or waits for work.
 StandCase MakeHealthyStand(uint64_t seed, const std::string& kind = "");
 
 struct StandScore {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadFaults(): calls whose order nobody determines, because two threads of each process make
-// them. No rank is at fault, so a verdict that names one is `likely` at most.
+// ThreadFaults(): calls without a fixed order, because two threads of each process make them. No
+// rank is at fault, so a verdict that names one is `likely` at most.
 #include <algorithm>
 #include <set>
 

@@ -100,7 +100,7 @@ class Machine {
     }
   }
 
-  // Executes a step. False: the rank cannot continue yet, or never.
+  // Executes a step. False if the rank cannot continue yet, or never.
   bool Do(int rank, const Step& step) {
     RankState& state = GetState(rank);
     switch (step.kind) {
@@ -178,7 +178,7 @@ class Machine {
       if (call.finished == kNever) return false;
       done = std::max(done, call.finished);
     }
-    if (plan_.IsGloo(comm)) {  // waits for nobody
+    if (plan_.IsGloo(comm)) {  // waits for no other rank
       track.destroy_returned = state.now = done;
       return true;
     }

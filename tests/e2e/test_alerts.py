@@ -282,7 +282,7 @@ def event_problem(_method, _path, headers, body):
 
 def test_signed_events_of_an_incident_arrive_in_order_after_a_receiver_was_away(
         start_daemon, start_job, tmp_path):
-    port = free_port()  # nobody listens
+    port = free_port()  # no server listens
     key = secret_file(tmp_path / "signing-key", f"whsec_{SIGNING_KEY}")
     routes = tmp_path / "routes.yaml"
     routes.write_text(f"""

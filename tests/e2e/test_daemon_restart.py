@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from conftest import ask, reports_in, wait_for
 
-# Nobody is paged for a hang that is known, however often the daemon restarts.
+# A known hang pages no person, however often the daemon restarts.
 RESTARTS = 3
 
 

@@ -162,7 +162,7 @@ def test_text_says_what_to_do(ranks):
     assert "rank 1" in done.stdout and "in validate" in done.stdout
     assert "rollcall run COMMAND" in done.stdout
     assert f"rollcall diagnose {processes[0].pid} --report-dir=" in done.stdout
-    assert done.stderr == ""  # no line of progress where nobody watches
+    assert done.stderr == ""  # no line of progress without a terminal
 
 
 def test_writes_a_report_and_nothing_else(ranks, tmp_path):

@@ -190,7 +190,7 @@ def test_a_limit_of_address_space_is_noticed():
 def test_a_missing_preload_is_noticed():
     _, checks = doctor(env={"LD_PRELOAD": "/no/such/librollcall.so"})
     assert checks["preload"]["state"] == "problem"
-    assert checks["agent"]["state"] == "problem"  # and nobody would read what it records
+    assert checks["agent"]["state"] == "problem"  # and no agent would read what it records
     library = BUILD / "lib" / "librollcall.so"
     assert doctor(env={"LD_PRELOAD": str(library)})[1]["preload"]["state"] == "ok"
 

@@ -118,7 +118,7 @@ class Slot:
             job.hang(self.random.randrange(job.ranks))
             wait_for(lambda: self.fleet.alerts(job.name, "firing"), ALERT_WITHIN)
             time.sleep(self.random.uniform(0, 40) if IS_LONG else max(0, 32 - 4 * self.number))
-            # If nobody owned the job at its end, its incident would end ten minutes later.
+            # If no daemon owned the job at its end, its incident would end ten minutes later.
             with self.disturber.turn:
                 wait_for(lambda: self.fleet.has_owner(job), ALERT_WITHIN)
                 job.cancel()

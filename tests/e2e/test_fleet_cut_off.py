@@ -61,7 +61,7 @@ def test_a_daemon_that_loses_the_database_alone_gives_way_to_another(fleet, caps
         cut_at = time.monotonic()
         wait_for(lambda: not owner.holds_lease(), LEASE + 2)
         without_lease = time.monotonic() - cut_at
-        job.hang(1)  # while nobody may alert
+        job.hang(1)  # while no daemon may alert
         wait_for(lambda: fleet.owner("a-job") is not owner)
         taken = time.monotonic() - cut_at
         wait_for(lambda: fleet.alerts("a-job", "firing"))

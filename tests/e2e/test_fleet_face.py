@@ -73,12 +73,12 @@ def test_a_daemon_that_stands_still_is_named_in_time(fleet, start_job):
     wait_for(lambda: "a-job" in jobs_of(asked))
     owner.process.send_signal(signal.SIGSTOP)
     begun = time.monotonic()
-    jobs = ask(asked, "jobs?limit=9")  # an address that nobody has asked, so no answer is kept
+    jobs = ask(asked, "jobs?limit=9")  # an address without an earlier request, so no answer is kept
     took = time.monotonic() - begun
     assert jobs["silent_daemons"] == [owner.name]
     assert took < 2.5, took
     assert f"{owner.name} does not answer" in rollcall(asked, "status")
-    # Another daemon takes its job, and then nobody misses it.
+    # Another daemon takes its job, and then it is not missed.
     wait_for(lambda: ask(asked, "jobs")["silent_daemons"] == [] and "a-job" in jobs_of(asked))
 
 

@@ -215,7 +215,8 @@ def test_another_user_who_writes_anything_into_his_segment_harms_nobody(host, da
 
 def test_the_agent_reports_no_death_of_a_slow_healthy_job_in_a_container(host, start_daemon, tmp_path):
     """A past fault: the agent took the job's pids for pids of its own namespace."""
-    daemon = start_daemon(f"--token-file={host.tokens}", "--hang-after=20s")  # the lag is no hang, also if it is longer
+    # The lag is not a hang, also if it is longer.
+    daemon = start_daemon(f"--token-file={host.tokens}", "--hang-after=20s")
     host.agent(daemon)
     job = host.job("one_rank_lags", *CONTAINER, env={"LAG_SECONDS": "2"})
     wait_for_status(daemon, "a-job")

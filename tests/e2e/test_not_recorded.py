@@ -18,7 +18,8 @@ from test_host_agent import Host, can_unshare, daemon, host  # noqa: F401  (fixt
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not can_unshare(),
                                 reason="needs root and the right to make pid and mount namespaces")
 
-# Ranks that meet by sockets. The rank that is named waits for a pipe that nobody writes to. Each says when it runs.
+# Ranks that meet by sockets. The rank that is named waits for a pipe without a writer. Each says
+# when it runs.
 PROGRAM = """
 import os, socket, sys
 def wait_for_data():

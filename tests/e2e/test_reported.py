@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long
 
 # A device runs one kernel at a time.
 ONE_KERNEL = {"ROLLCALL_SIM_SERIALIZE": "1"}
-# Two processes of a shell loop that have one number, and nobody has the last one.
+# Two processes of a shell loop that have one number, and no process has the last one.
 TWICE_RANK_2 = ["bash", "-c", 'for rank in 0 1 2 2; do RANK=$rank LOCAL_RANK=$rank "$@" & done; wait', "bash"]
 EACH_RANK = ["bash", "-c", 'for rank in 0 1 2 3; do RANK=$rank LOCAL_RANK=$rank "$@" & done; wait', "bash"]
 

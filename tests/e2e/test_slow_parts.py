@@ -135,7 +135,7 @@ def test_a_frozen_daemon_does_not_delay_the_end_of_a_run(start_daemon, frozen):
         while job.stdout.readline() != "done\n":
             assert job.poll() is None
         daemon.process.send_signal(signal.SIGSTOP)
-        time.sleep(1)  # the agent sends some ticks that nobody reads
+        time.sleep(1)  # the agent sends some ticks that no daemon reads
         begun = time.monotonic()
         said = job.communicate("end\n", timeout=120)[1]
         assert job.returncode == 7, said

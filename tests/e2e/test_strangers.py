@@ -90,7 +90,7 @@ def test_a_daemon_without_a_descriptor_says_so_and_goes_on(start_daemon):
     try:
         client = socket.create_connection(("127.0.0.1", port_of(daemon.address)))
         assert daemon.read_until(r"all \d+ file descriptors of this process are in use")
-        time.sleep(6)  # a shorter lack is no illness
+        time.sleep(6)  # a shorter lack is not an illness
         held[0].sendall(b"\r\n")
         assert b" 503 " in held[0].recv(100)
     finally:

@@ -10,7 +10,7 @@
 
 namespace rollcall::fleet {
 
-// One certificate for all hosts, or plaintext without `tls_ca`. nullptr: a file cannot be read;
+// One certificate for all hosts, or plaintext without `tls_ca`. nullptr if a file cannot be read;
 // this function has printed which.
 std::shared_ptr<grpc::ChannelCredentials> MakeCredentials(const LoadOptions& options);
 

@@ -17,7 +17,7 @@ import urllib.request
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 POLL_SECONDS = 1
 LONG = os.environ.get("ROLLCALL_FLEET_LONG") == "1"
-# The daemon is killed above it: it must not take the memory of whoever shares the machine.
+# The daemon is killed above it: it must not take the memory of others on the machine.
 MOST_RSS_MIB = int(os.environ.get("ROLLCALL_FLEET_MOST_MIB", 10_000))
 
 
@@ -95,7 +95,7 @@ class Daemon:
         self.process.send_signal(signal.SIGCONT)
 
     def end(self):
-        self.process.kill()  # nobody needs its files any more
+        self.process.kill()  # its files are no longer needed
         self.process.wait()
 
     def cpu_seconds(self):

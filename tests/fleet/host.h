@@ -85,7 +85,7 @@ class Host : public StreamOwner {
   bool is_back_ = false;  // welcomed, and the whole tick was taken
   bool cut_itself_ = false;
   bool stopping_ = false;
-  int64_t lost_ns_ = 0;  // since when it has had no stream; 0: it never had one
+  int64_t lost_ns_ = 0;  // since when it has had no stream; 0 if it never had one
   int attempts_ = 0;     // in vain, since the last stream
 };
 

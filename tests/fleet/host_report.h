@@ -19,7 +19,7 @@ class HostReport {
   HostReport(const FleetPlan* plan, int host);
 
   void FillHello(int64_t tick_ns, v1::Hello* hello) const;
-  // As many records of a rank and communicator are enough for a whole tick; 0: all.
+  // As many records of a rank and communicator are enough for a whole tick; 0 means all.
   void SetWholeRecords(uint64_t most) { whole_records_ = most; }
   void FillTick(int64_t now_ns, bool whole, v1::Tick* tick);
   // A stack of two frames, or why there is none.

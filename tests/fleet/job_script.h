@@ -17,7 +17,7 @@ enum class Fault {
   kMismatch,  // the culprit makes another call
 };
 
-// Times in nanoseconds of the steady clock; 0: never.
+// Times in nanoseconds of the steady clock; 0 if never.
 struct JobPlan {
   std::string name;
   int ranks = 0;

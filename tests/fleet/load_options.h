@@ -29,7 +29,7 @@ struct LoadOptions {
   double calls_per_second = 20;  // of each rank, on each communicator
   double tick = 1;               // seconds between two ticks of a host
   double start_within = 1;       // hosts connect for the first time within so many seconds
-  int connecting = 0;            // so many hosts connect at the same time; 0: any number
+  int connecting = 0;            // so many hosts connect at the same time; 0 means any number
   int whole_records = 512;       // newest records of a rank and communicator in a whole tick
 
   double hang_at = 0;  // of jobs_cycle: from the begin of each job

@@ -94,7 +94,7 @@ void AddFaultFlags(CLI::App* app, LoadOptions* options) {
       ->check(CLI::Range(0.0, 1.0));
 }
 
-// False: there are fewer descriptors than hosts.
+// False if there are fewer descriptors than hosts.
 bool RaiseDescriptors(int hosts) {
   rlimit limit;
   getrlimit(RLIMIT_NOFILE, &limit);

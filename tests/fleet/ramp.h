@@ -14,7 +14,7 @@ class Host;
 
 class Ramp {
  public:
-  // `most` 0: any number.
+  // `most` 0 means any number.
   explicit Ramp(int most) : most_(most) {}
 
   // Whether the host may connect now. If not, Leave() returns it later.
@@ -27,7 +27,7 @@ class Ramp {
     return false;
   }
 
-  // A host has connected, or failed to. Returns the host that may connect now; nullptr: none.
+  // A host has connected, or failed to. Returns the host that may connect now, or nullptr.
   Host* Leave() {
     if (waiting_.empty()) {
       --connecting_;

@@ -42,7 +42,7 @@ class Stream {
 
   static void Handle(void* tag, bool ok);
 
-  // False: connecting, writing or ending.
+  // False while connecting, writing or ending.
   bool CanWrite() const { return connected_ && !writing_ && !ending_; }
   // Only where CanWrite().
   void Write(const v1::AgentMessage& message);

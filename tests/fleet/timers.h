@@ -16,7 +16,7 @@ class Timers {
  public:
   void Add(int64_t at_ns, Host* host) { queue_.push({at_ns, host}); }
 
-  // INT64_MAX: there is none.
+  // INT64_MAX if there is none.
   int64_t next_ns() const { return queue_.empty() ? INT64_MAX : queue_.top().first; }
 
   // The one that is due first. There is one.

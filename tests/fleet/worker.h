@@ -39,7 +39,7 @@ class Worker {
   void HandleEvent(int64_t until_ns);
   void CloseStreams();
 
-  const int64_t cut_period_ns_;  // between two hosts that cut their stream; 0: none does
+  const int64_t cut_period_ns_;  // between two hosts that cut their stream; 0 if none does
   int64_t next_cut_ns_;
   Random random_;
   grpc::CompletionQueue queue_;

@@ -24,7 +24,7 @@ struct Target {
   std::string name;       // also of its folder in corpus/
   size_t most_bytes = 0;  // of an input
   void (*run)(Input input) = nullptr;
-  // Changes an input of `size` bytes, at most to `most` bytes, and returns the new size. nullptr:
+  // Changes an input of `size` bytes, at most to `most` bytes, and returns the new size. nullptr if
   // the engine changes bytes.
   size_t (*mutate)(uint8_t* data, size_t size, size_t most, unsigned seed) = nullptr;
 };

@@ -18,7 +18,7 @@ namespace fuzz {
 void MutateMessage(google::protobuf::Message* message, std::minstd_rand* random);
 
 // A Target::mutate for serialized messages of this type. Starts from an empty message where the
-// bytes are none, and changes nothing where the result would be too long.
+// bytes do not parse, and changes nothing where the result would be too long.
 template <typename Message>
 size_t MutateAs(uint8_t* data, size_t size, size_t most, unsigned seed) {
   std::minstd_rand random(seed);

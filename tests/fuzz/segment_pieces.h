@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input of the target for segments. A segment has 46 MB, most of them zeros, so an input has
 // only the pieces that are not zero: for each the region, the offset in it, and the bytes. A byte
-// that is no region may stand before a piece.
+// that is not a region may stand before a piece.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,8 @@ LAG_SECONDS = 90  # of a rank, while the GPUs of others are dumped
 
 # Not among them: ranks that never destroy. Here each is a node of its own, and waits for no other.
 #
-# Program, environment, the cause (or any of these), who is to blame (None: nobody can be told).
+# Program, environment, the cause (or any of these), who is to blame (None if the cause does not
+# show).
 CHECKS = [
     ("one_rank_stops_calling", {}, "missing_rank", 3),
     ("one_rank_dies", {}, "rank_died", None),

@@ -122,7 +122,7 @@ def test_the_layer_holds_nothing_but_rollcall(image):
             "usr/share/doc/rollcall/sbom.cdx.json"} <= set(entries)
     own = {name for name, entry in entries.items() if (entry.uid, entry.gid) != (0, 0)}
     assert own == {"var/lib/rollcall"}
-    # Nobody but root can write to what others run.
+    # Only root can write to what others run.
     assert [name for name, entry in entries.items() if entry.mode & 0o022] == ["tmp"]
 
 

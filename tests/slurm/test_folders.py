@@ -103,7 +103,8 @@ export ROLLCALL_KEEP=$KEEP; epilog; ls -A /dev/shm; cd $KEEP; find . | sort; cat
                              "segment", "7 directory 750 0"]
 
 
-# Whoever has had the folder open since before, as a process of a container with the user's subordinate numbers.
+# A process that has had the folder open since before, as a process of a container with the user's
+# subordinate numbers.
 @pytest.mark.parametrize("place, path", [("a", "a/1.seg"), ("a", "a/b/1.seg"), ("a/b", "a/b/1.seg")])
 def test_a_folder_that_becomes_a_link_during_the_copying_leads_to_nobodys_files(shell, place, path):
     script = f"""\
@@ -176,7 +177,7 @@ epilog; ls -A /dev/shm; kill $!"""
     assert shell(script) == [f".rollcall-epilog-{OTHER}.0123456789"]
 
 
-# Whoever is to reap it may take its time, as the first process of a machine does.
+# Its reaper may take its time, as the first process of a machine does.
 def test_a_process_that_has_ended_and_is_not_reaped_keeps_no_segment(shell):
     script = f"""\
 sh -c 'setpriv --reuid={USER} --clear-groups true & exec sleep 20' & sleep 0.5

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0 reads a pipe, which nobody writes, while it holds a mutex in shared memory. The others
-// wait for the mutex.
+// Rank 0 reads a pipe without a writer, while it holds a mutex in shared memory. The others wait
+// for the mutex.
 #include <pthread.h>
 
 #include "ranks.h"

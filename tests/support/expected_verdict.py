@@ -23,7 +23,7 @@ class Expected:
     advises: str = ""  # one that the first advice holds
     never: tuple = ()  # those that neither the sentence nor any advice holds
     ranks: int = 4
-    seconds: int = 40  # in which --on-hang=abort has ended the job; 0: it must not, and the job ends well
+    seconds: int = 40  # in which --on-hang=abort has ended the job; 0 if the job must end well
     defect: str = ""  # what is wrong today; the test fails once nothing is
     by_chance: bool = False  # the defect does not show in each run
 

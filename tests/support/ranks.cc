@@ -83,7 +83,7 @@ void SignalAll(const std::map<pid_t, int>& ranks, int signal) {
 int WaitForAll(const Options& options, std::map<pid_t, int> ranks, const sigset_t& signals) {
   int exit_code = 0;
   int next = SIGTERM;   // the signal for the other ranks at the deadline
-  time_t deadline = 0;  // 0: none
+  time_t deadline = 0;  // 0 if there is none
   while (!ranks.empty()) {
     int status = 0;
     const pid_t pid = waitpid(-1, &status, WNOHANG);

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-extern void (*stub_calls)();  // nullptr: nothing
-extern int stub_result;       // 0: MPI_SUCCESS
+extern void (*stub_calls)();  // nullptr if there is none
+extern int stub_result;       // 0 means MPI_SUCCESS
 extern bool stub_tests_fail;
 
 inline constexpr int MPI_COMM_WORLD = 0x44000000;

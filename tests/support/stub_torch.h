@@ -14,7 +14,7 @@
 #include <vector>
 
 extern bool stub_throws;
-extern void (*stub_calls)();  // nullptr: nothing
+extern void (*stub_calls)();  // nullptr if there is none
 
 namespace at {
 struct TensorImpl {

@@ -63,7 +63,7 @@ MESSAGES = [
     Row("messages.sends_to_the_wrong_rank", ("unmatched_p2p",), (1,), ranks=3, says=("Send|Recv",),
         defect="a likely deadlock of all: nobody asks whether a rank has sent to another one in all rounds before"),
     Row("messages.forgets_one_of_the_batch", ("unmatched_p2p",), (1,), ranks=2, says=("Recv",)),
-    # One took too few or the other sent too many: nobody can tell.
+    # One took too few or the other sent too many: the calls do not show it.
     Row("messages.takes_one_too_few", ("unmatched_p2p",), (0, 1), ranks=2, most="likely", says=("Send",)),
 ]
 KEY = r'key "[^"]*%s" of the store'

@@ -180,11 +180,11 @@ HANGS = [
          flags=("--checkpoint", "{work}/checkpoint")),
 ]
 
-# The same on gloo, where a barrier is no AllReduce and a rank that has left breaks the others' connections: they end
-# with exceptions, and Rollcall says why.
+# The same on gloo, where a barrier is not an AllReduce and a rank that has left breaks the others'
+# connections: they end with exceptions, and Rollcall says why.
 ON_GLOO = [dataclasses.replace(hang, **{
     "uneven-inputs: dropped batch": {"cause": "operation_mismatch"},
-    # gloo ends the job at once, so nobody's stack is taken.
+    # gloo ends the job at once, so no stack is taken.
     "uneven-inputs": {"at": "", "waiting_at": ""},
     "uneven-inputs: last batch": {"at": "", "waiting_at": ""},
     "rank0-only-checkpoint": {"operation": "Barrier"},

@@ -11,8 +11,8 @@ namespace rollcall {
 struct HostAdviceEntry {
   const char* id;  // as in incident.json; never changes
   const char* why;
-  // With commands to type. $h: the host; $s: the subject; $p: the pid; $c: the command that shows
-  // the state of a network card.
+  // The text contains commands to type. $h: the host; $s: the subject; $p: the pid; $c: the command
+  // that shows the state of a network card.
   const char* text;
 };
 

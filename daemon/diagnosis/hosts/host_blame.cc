@@ -13,7 +13,7 @@ constexpr HostFactKind kBroken[] = {HostFactKind::kLinkDown, HostFactKind::kIbPo
                                     HostFactKind::kNicError, HostFactKind::kGpuLost,
                                     HostFactKind::kGpuEcc};
 
-// "": none, or several.
+// Empty if there is none, or several.
 std::string OnlyHost(const Verdict& verdict) {
   if (verdict.culprits.empty()) return "";
   const std::string& host = verdict.culprits.front().host;

@@ -16,7 +16,7 @@ struct HostBlame {
   bool is_broken = false;
 };
 
-// nullopt: the verdict speaks against no host. One that blames several rather speaks against what
+// nullopt if the verdict speaks against no host. One that blames several rather speaks against what
 // they share, or against the program. One that is only possible counts for nothing. A lost host has
 // no agent to hear of it.
 std::optional<HostBlame> BlameHost(const Verdict& verdict);

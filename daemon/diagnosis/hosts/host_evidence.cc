@@ -92,7 +92,7 @@ std::string OthersInWords(const std::set<std::string>& like, size_t looked) {
                      : absl::StrCat("; the other ", looked - 1, " hosts show nothing like it");
 }
 
-// A port that is down has lost its link: the message about it says more.
+// A port that is down has lost its link: the message about it is more telling.
 bool IsSaidAlready(const Verdict& v, const HostSign& sign) {
   return std::any_of(v.host_evidence.begin(), v.host_evidence.end(), [&](const auto& said) {
     return !sign.fact->subject.empty() && said.host == *sign.host &&
@@ -139,7 +139,7 @@ bool MayStall(const HostSign& sign, int64_t since_ns) {
          (sign.fact->at_ns == 0 || sign.fact->at_ns >= since_ns - kStallsWithinNs);
 }
 
-// The processes whose hosts or GPUs have a broken part. Empty: none, or so many that it is no
+// The processes whose hosts or GPUs have a broken part. Empty if there is none, or too many to be a
 // difference.
 std::set<int32_t> BrokenProcesses(const HostSigns& found,
                                   const std::vector<const HostSign*>& signs) {
@@ -178,7 +178,7 @@ void AddCulprits(const JobState& job, const std::set<int32_t>& broken, Verdict* 
   v->certainty = std::min(v->certainty, Certainty::kLikely);
 }
 
-// What nobody could look at.
+// What no agent could look at.
 void AddMissing(const JobState& job, Verdict* v) {
   std::map<std::string, std::set<std::string>> hosts;  // by reason
   for (const auto& [host, facts] : job.host_facts) {

@@ -23,7 +23,7 @@ enum class HostSignWeight : uint8_t {
   kStalls,    // may stop a call that all ranks have entered: its ranks are culprits
 };
 
-// With what a fact compares.
+// The hosts with which a fact is compared.
 enum class HostPeers : uint8_t {
   kHosts,    // the other hosts
   kGpus,     // all other GPUs
@@ -37,7 +37,7 @@ struct HostFactRule {
   HostSignWeight weight;
   HostPeers peers;
   int64_t least;
-  const char* advice;  // id in HostAdvice(); "": none
+  const char* advice;  // id in HostAdvice(), or empty
 };
 
 // The row of the kind. Every kind has one.

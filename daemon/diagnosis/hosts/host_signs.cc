@@ -167,7 +167,7 @@ class Finder {
     found->signs.push_back(std::move(sign));
   }
 
-  // False: it concerns another job.
+  // False if it concerns another job.
   bool SetProcesses(const HostFacts& host, const std::vector<int32_t>& own, HostSign* sign) const {
     const HostFact& fact = *sign->fact;
     sign->processes = own;
@@ -185,17 +185,17 @@ class Finder {
     for (const int32_t index : own) {
       const Process& process = job_.processes[static_cast<size_t>(index)];
       if (!use.uuid.empty() && process.gpu_uuid == use.uuid) pids.insert(process.pid);
-      // Of a GPU that is gone nobody knows the processes: they are those that use no other one.
+      // The processes of a GPU that is gone are unknown: they are those that use no other one.
       const bool is_left = use.is_gone && use.pids.empty() && !use.all_pids.empty() &&
                            process.has_segment && use.all_pids.count(process.pid) == 0;
       if (is_left) pids.insert(process.pid);
     }
     if (Name(pids, own, sign)) return true;
-    // Others use it, or nobody does while the job's processes use other GPUs.
+    // Others use it, or no process does while the job's processes use other GPUs.
     return use.pids.empty() && (use.is_gone || use.all_pids.empty());
   }
 
-  // Narrows the sign to the processes with these pids. False: the job has none of them.
+  // Narrows the sign to the processes with these pids. False if the job has none of them.
   bool Name(const std::set<int32_t>& pids, const std::vector<int32_t>& own, HostSign* sign) const {
     std::vector<int32_t> named;
     for (const int32_t index : own) {
@@ -207,7 +207,7 @@ class Finder {
     return true;
   }
 
-  // The processes that use a GPU, as NVML says.
+  // The processes that use a GPU, as NVML reports.
   struct GpuUse {
     std::set<int32_t> pids, all_pids;  // of this GPU, and of all GPUs of the host
     std::string uuid;

@@ -19,7 +19,7 @@ struct HostSign {
   const HostFactRule* rule = nullptr;
   // The job's processes on the host that it concerns (indices into JobState::processes), in order.
   std::vector<int32_t> processes;
-  // It names these processes, by pid or GPU. False: it is about the whole host.
+  // It names these processes, by pid or GPU. False if it is about the whole host.
   bool names_processes = false;
 };
 

@@ -14,7 +14,8 @@
 namespace rollcall {
 namespace {
 
-// Of ten seconds, in percent. A job that computes keeps its host busy, and tasks wait now and then.
+// A share of ten seconds, in percent. A job that computes keeps its host busy, and tasks wait now
+// and then.
 constexpr int64_t kStarved = 75;
 
 int64_t CpuPressure(const HostFacts& facts) {
@@ -25,7 +26,7 @@ int64_t CpuPressure(const HostFacts& facts) {
   return most;
 }
 
-// In percent, by host. Nearly always empty: then the ranks are not searched.
+// Shares in percent, by host. Nearly always empty: then the ranks are not searched.
 using StarvedHosts = std::map<absl::string_view, int64_t>;
 
 StarvedHosts FindStarvedHosts(const JobState& job, const Verdict& verdict) {
@@ -38,7 +39,7 @@ StarvedHosts FindStarvedHosts(const JobState& job, const Verdict& verdict) {
   return starved;
 }
 
-// Those of the ranks that wait and of the ranks that they wait for.
+// Returns the hosts of the ranks that wait and of the ranks that they wait for.
 std::set<absl::string_view> ConcernedHosts(const JobState& job, const Verdict& verdict,
                                            const StarvedHosts& starved) {
   std::set<absl::string_view> hosts;

@@ -7,7 +7,7 @@
 namespace rollcall {
 
 struct NetworkHost {
-  int32_t number = -1;   // that ranks of one host share; -1: not known
+  int32_t number = -1;   // that ranks of one host share; -1 if unknown
   bool is_whole = true;  // false: the sample of another rank of it is missing
 };
 

@@ -54,7 +54,7 @@ KernelWaits WaitsIn(const NetworkPoints& points, PointRange range) {
   return waits;
 }
 
-// What a wait may wait for within its rank. What passes between ranks of one host is no transfer
+// What a wait may wait for within its rank. What passes between ranks of one host is not a transfer
 // over the network: a rank without such states gets those of its host.
 class Kernel {
  public:
@@ -63,7 +63,7 @@ class Kernel {
   Kernel(const NetworkPoints& points, const KernelWaits& own, const KernelWaits& node)
       : points_(points), own_(own), node_(node) {}
 
-  // With other ranks than `but`.
+  // Returns the transfers with ranks other than `but`.
   std::vector<size_t> Sends(Kind kind, int32_t but) const {
     return Except(Except(own_.sends, but).empty() ? node_.*kind : own_.*kind, but);
   }
@@ -92,8 +92,8 @@ class Kernel {
 // The other end of a transfer.
 struct OtherEnd {
   int point = -1;
-  const NetworkState* state = nullptr;  // nullptr: no transfer
-  bool is_known = false;  // false: the sample that should tell is missing or not whole
+  const NetworkState* state = nullptr;  // nullptr if there is no transfer
+  bool is_known = false;  // false: the sample that should show it is missing or not whole
 };
 
 OtherEnd FindOther(const NetworkPoints& points, const NetworkPoint& of) {
@@ -146,7 +146,7 @@ NetworkNeed NeedOfOutput(const NetworkPoints& points, const Kernel& kernel, cons
   if (!kernel.HasReceives(s.peer) && !points.IsHostWhole(s.rank)) return {};
   NetworkNeed need = EndAt(NetworkFault::kOwnGpu, s.rank, s.peer);
   // The root of a tree sends to a child what it has received from it; a leaf does not. A rank with
-  // data from another child is no root: NCCL's roots have one child.
+  // data from another child is not a root: NCCL's roots have one child.
   const int back = points.Find(s.channel, s.rank, s.peer, false);
   if (back < 0) return need;
   const size_t at = static_cast<size_t>(back);

@@ -40,7 +40,7 @@ class NetworkNeeds {
  public:
   explicit NetworkNeeds(const NetworkPoints& points) : points_(points) {}
 
-  // Neither an end nor points: it does not wait, or the states do not tell what for. Constant time
+  // Neither an end nor points: it does not wait, or the states do not show what for. Constant time
   // on average if called in the order of the points.
   NetworkNeed Of(size_t point);
 

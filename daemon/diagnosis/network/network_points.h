@@ -27,8 +27,8 @@ struct PointRange {
 // Refers to the samples.
 class NetworkPoints {
  public:
-  // Leaves out states with a rank or peer that is none of the `size` ranks, and all but the first
-  // sample of a rank. `hosts` as in WalkNetwork(); empty: every rank has a host of its own.
+  // Leaves out states with a rank or peer that is not one of the `size` ranks, and all but the
+  // first sample of a rank. `hosts` as in WalkNetwork(); empty if every rank has a host of its own.
   NetworkPoints(const std::vector<NetworkSample>& samples, int32_t size,
                 const std::vector<NetworkHost>& hosts);
 
@@ -42,7 +42,7 @@ class NetworkPoints {
   bool IsWhole(int32_t rank) const;
   // Whether the ranks of its host are known that have transfers over the network.
   bool IsHostWhole(int32_t rank) const;
-  // A number that ranks of one host share; -1: the rank has no sample.
+  // A number that ranks of one host share; -1 if the rank has no sample.
   int32_t NodeOf(int32_t rank) const;
 
  private:

@@ -34,7 +34,7 @@ struct Readings {
   int64_t oldest_ns = INT64_MAX;  // when the first of them was read
 };
 
-// When the transfers of the process were read; 0: never.
+// When the transfers of the process were read; 0 if never.
 int64_t ReadAt(const Process* process) {
   if (process == nullptr) return 0;
   return process->network_ns != 0 ? process->network_ns : process->stacks_ns;

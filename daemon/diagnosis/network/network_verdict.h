@@ -17,7 +17,7 @@ namespace rollcall {
 // communicator.
 //
 // A sample was read at Process::network_ns, or, if that is 0, at Process::stacks_ns; one from
-// before the wait shows nothing. If a transfer has moved shortly before, nobody is accused.
+// before the wait shows nothing. If a transfer has moved shortly before, no rank is accused.
 //
 // Comes before AddPlaces() and AddHostEvidence(), which describe the culprits.
 void ApplyNetwork(const JobState& job, const std::vector<NetworkSample>& samples, Verdict* verdict);

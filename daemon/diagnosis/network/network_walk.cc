@@ -14,7 +14,7 @@ namespace rollcall {
 namespace {
 
 constexpr int kNowhere = -1;
-// Of a channel whose states leave several ends open: more of them say nothing.
+// Of a channel whose states leave several ends open: more of them show nothing.
 constexpr size_t kMostOpenEnds = 4;
 
 // What two ends have in common if they accuse the same part.
@@ -135,7 +135,7 @@ class Count {
 
   int channels() const { return channels_; }
 
-  // nullptr: no end has the most votes. Ends that states leave open need more than the others;
+  // nullptr if no end has the most votes. Ends that states leave open need more than the others;
   // two faults at once are two right answers.
   const Votes* Winner() const {
     const Votes* best = nullptr;
@@ -223,7 +223,7 @@ std::vector<NetworkHop> HopsTo(const NetworkPoints& points, const Paths& paths, 
   return hops;
 }
 
-// The end that stands for all: what the culprit does not send tells more than what it does not
+// The end that stands for all: what the culprit does not send shows more than what it does not
 // take.
 size_t TellingEnd(const Votes& votes, const Paths& paths) {
   for (const size_t end : votes.ends) {

@@ -66,7 +66,7 @@ bool FitTogether(const Communicator& a, const Communicator& b) {
   return creation.is_known && creation.last_entered_ns <= creation.first_left_ns + kClocksAgreeNs;
 }
 
-// The owner of the members' processes; -1: not known, or there are several.
+// The owner of the members' processes; -1 if unknown, or there are several.
 int64_t OwnerOf(const JobState& job, const Communicator& comm) {
   int64_t owner = -1;
   for (const auto& [rank, member] : comm.members) {
@@ -83,7 +83,7 @@ bool IsShared(const JobState& a, const Communicator& of_a, const JobState& b,
   if (!HasAPart(of_a) || !HasAPart(of_b)) return false;
   if (of_a.kind != of_b.kind || of_a.size != of_b.size) return false;
   if (HaveARankInCommon(of_a, of_b)) return false;
-  // What another user's processes say is no reason to blame them in this user's job.
+  // What another user's processes report is not a reason to blame them in this user's job.
   const int64_t owner = OwnerOf(a, of_a);
   if (owner < 0 || owner != OwnerOf(b, of_b)) return false;
   const bool may_be_twins = MayHaveTwin(a, of_a) || MayHaveTwin(b, of_b);

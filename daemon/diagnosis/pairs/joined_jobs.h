@@ -18,7 +18,7 @@ namespace rollcall {
 // Joins no more processes than this: the states are copied for each diagnosis of a hang.
 inline constexpr size_t kMostJoinedProcesses = 20'000;
 
-// The communicators of the job that have ranks of which the job knows nothing.
+// The communicators of the job that have ranks unknown to the job.
 std::vector<uint64_t> OpenCommunicators(const JobState& job);
 
 // Whether a rank of the job waits for a key of a store.
@@ -37,7 +37,7 @@ struct JoinedJobs {
   JobState state;
   std::vector<Part> parts;  // at least one
 
-  // The number of the part to which the process belongs; -1: the process is not known.
+  // The number of the part to which the process belongs; -1 if the process is not known.
   int PartOf(int32_t process) const;
 };
 

@@ -37,7 +37,7 @@ Parts PartsOfWaiting(const JoinedJobs& joined, const Verdict& verdict) {
   return parts;
 }
 
-// Of jobs that may tell it as well, the first by name: all of them come to the same one.
+// Of jobs that may report it as well, the first by name: all of them come to the same one.
 std::optional<size_t> FirstByName(const JoinedJobs& joined, const Parts& parts) {
   std::optional<size_t> first;
   for (const size_t part : parts) {
@@ -47,7 +47,7 @@ std::optional<size_t> FirstByName(const JoinedJobs& joined, const Parts& parts) 
   return first;
 }
 
-// Those of the parts that live whose incident is the oldest; none: no such part has an open one.
+// Returns the living parts whose incident is the oldest; empty if no such part has an open one.
 Parts WithOldestIncident(const JoinedJobs& joined, const Parts& culprits, const Parts& waiting,
                          const OpenedNs& opened_ns) {
   Parts oldest;
@@ -61,7 +61,7 @@ Parts WithOldestIncident(const JoinedJobs& joined, const Parts& culprits, const 
   return oldest;
 }
 
-// The number of the job that tells the verdict.
+// The number of the job that reports the verdict.
 size_t TellerOf(const JoinedJobs& joined, const Verdict& verdict, const OpenedNs& opened_ns) {
   const Parts culprits = PartsOfCulprits(joined, verdict);
   const Parts waiting = PartsOfWaiting(joined, verdict);
@@ -77,7 +77,7 @@ bool Involves(const JoinedJobs& joined, const Verdict& verdict, size_t part) {
          PartsOfWaiting(joined, verdict).count(part) != 0;
 }
 
-// "ranks 2-3 are ranks 0-1 of job "engine""; "": none of these ranks is of the part.
+// "ranks 2-3 are ranks 0-1 of job "engine""; empty if none of these ranks is of the part.
 std::string PartInWords(const JoinedJobs& joined, size_t part, const std::vector<int32_t>& ranks) {
   if (ranks.empty()) return "";
   std::vector<int32_t> there;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of several joined jobs tells a hang, and what it tells. Pure.
+// Which of several joined jobs reports a hang, and what it reports. Pure.
 //
 // One hang has one incident: that of the job whose ranks hold the others up, while a process of it
 // lives; else that of a job that waits. An open incident goes on, of several the oldest: after a
@@ -18,15 +18,15 @@
 namespace rollcall {
 
 struct PairVerdicts {
-  // For the first job's own incident. Processes of other jobs are named and have no index.
+  // Verdicts for the first job's own incident. Processes of other jobs are named and have no index.
   std::vector<Verdict> own;
-  // The job whose incident tells why the first job waits; not set: none but its own.
+  // The job whose incident shows why the first job waits; unset for the job's own only.
   std::optional<JobKey> told_by;
   // What that incident is about, with the numbers of ranks that the joined state has.
   std::string summary;
 };
 
-// By part: when the open incident of the job was opened; nullopt: it has none.
+// By part: when the open incident of the job was opened, or nullopt.
 using OpenedNs = std::vector<std::optional<int64_t>>;
 
 // `verdicts`: on the joined state, the roots first.

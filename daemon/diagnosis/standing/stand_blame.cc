@@ -93,7 +93,7 @@ Blame BlameUnconnected(const StandScene& scene) {
 }
 
 // All wait at barriers of JAX, and most at one of them: the others count differently. A rank that
-// has ended, or that nobody sees, may be the one that a barrier lacks.
+// has ended, or is unseen, may be the one that a barrier lacks.
 Blame BlameOtherBarrier(const StandScene& scene) {
   if (!scene.ranks().ended.empty() || scene.IsAnyUnseen()) return std::nullopt;
   std::map<std::string, std::vector<size_t>> by_name;
@@ -123,7 +123,7 @@ bool IsAStuckService(const StandScene& scene, size_t end) {
          });
 }
 
-// All wait for one process that is no rank.
+// All wait for one process that is not a rank.
 Blame TellService(const StandScene& scene) {
   const size_t end = scene.EndOf(0).component;
   for (size_t i = 1; i < scene.Count(); ++i) {
@@ -200,7 +200,7 @@ void AddComponent(const StandScene& scene, size_t id, StandBlame* blame) {
   blame->shape = ShapeOf(scene, id, has_hub && behind.empty());
 }
 
-// Those for which others wait, and rings of several ranks, for which nobody else need wait.
+// Those for which others wait, and rings of several ranks, for which no other need wait.
 std::set<size_t> FindLastComponents(const StandScene& scene) {
   std::set<size_t> ends = scene.awaited();
   for (size_t i = 0; i < scene.Count(); ++i) {
@@ -213,7 +213,7 @@ std::set<size_t> FindLastComponents(const StandScene& scene) {
 // Ranks that others wait for, by the pipes, sockets and locks that they wait at.
 Blame BlameOneEnd(const StandScene& scene) {
   const std::set<size_t>& awaited = scene.awaited();
-  // Of most processes that are no ranks, and no rank's children, nothing is known.
+  // Of most processes that are not ranks, and no rank's children, nothing is known.
   const bool is_outside = std::any_of(awaited.begin(), awaited.end(),
                                       [&](size_t end) { return scene.OwnerOf(end) == kNoRank; });
   if (is_outside) return TellService(scene);
@@ -270,7 +270,7 @@ bool IsInARingOfItsOwn(const StandScene& scene, size_t i) {
   return scene.OwnerOf(end) == scene.Rank(i).process && scene.graph().components[end].size() > 1;
 }
 
-// Those that wait for nobody else.
+// Blames the nodes that wait for no other.
 Blame BlameOwn(const StandScene& scene) {
   StandBlame blame{StandShape::kElsewhere};
   for (size_t i = 0; i < scene.Count(); ++i) {

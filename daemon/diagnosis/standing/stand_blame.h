@@ -18,7 +18,7 @@ struct StandBlame {
   bool others_wait_for_them = false;  // by what their stacks show
 };
 
-// nullopt: it is no hang, as far as the stacks show.
+// nullopt if it is not a hang, as far as the stacks show.
 std::optional<StandBlame> BlameRanks(const StandScene& scene);
 
 // The thread of a culprit that counts: the one that should answer the others.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kDescribedRanks = 8;
 
-// The ranks that are no culprits; all, if all are.
+// The ranks that are not culprits; all, if all are.
 std::vector<size_t> WaitingRanks(const StandScene& scene, const StandBlame& blame) {
   std::vector<size_t> waiting;
   for (size_t i = 0; i < scene.Count(); ++i) {
@@ -54,7 +54,7 @@ void AddCulprits(const StandScene& scene, const StandBlame& blame, Verdict* verd
   if (blame.shape == StandShape::kEnded) AddEnded(scene, verdict);
 }
 
-// Of ranks that all wait in one place, the one whose wait says most.
+// Of ranks that all wait in one place, the one with the most telling wait.
 size_t FindRepresentative(const StandScene& scene) {
   for (const bool is_for_others : {true, false}) {
     for (size_t i = 0; i < scene.Count(); ++i) {
@@ -75,7 +75,7 @@ std::string OwnChildInWords(const StandNode& child, const std::string& name) {
                       is_a_wait ? absl::StrCat(", which waits in ", in) : "");
 }
 
-// "its child 4711 (cat)", "rank 2", "process 812 (python)"; "": nobody is known.
+// "its child 4711 (cat)", "rank 2", "process 812 (python)"; empty if unknown.
 std::string OthersInWords(const StandScene& scene, size_t i) {
   const StandNode& rank = scene.Rank(i);
   if (rank.waits_for.empty()) return "";
@@ -144,8 +144,8 @@ std::string WaitInWords(const StandScene& scene, size_t i) {
                       for_whom.empty() ? "" : absl::StrCat(" for ", for_whom));
 }
 
-// The barrier at which all ranks wait, or, of culprits, theirs, at which no other rank waits. "":
-// the ranks wait elsewhere, or these at several.
+// The barrier at which all ranks wait, or, of culprits, theirs, at which no other rank waits. Empty
+// if the ranks wait elsewhere, or these at several.
 std::string FindBarrier(const StandScene& scene, const StandBlame& blame) {
   const bool has_culprits = !blame.culprits.empty();
   if (!has_culprits && blame.shape != StandShape::kAll) return "";

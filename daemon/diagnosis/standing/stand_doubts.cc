@@ -45,8 +45,8 @@ bool IsOutside(const StandNode& rank, const StandNode& other) {
          std::find(called.begin(), called.end(), other.pid) == called.end();
 }
 
-// It reads, by the descriptor that it waits at, what nobody of the job writes, and has not asked
-// for it.
+// It reads, by the descriptor that it waits at, what no process of the job writes, and has not
+// asked for it.
 bool ReadsFromOutside(const StandScene& scene, size_t i) {
   const StandNode& rank = scene.Rank(i);
   if (!IsAtAnInput(rank) || HasWait(rank.place->functions, waits::kAnswer)) return false;
@@ -156,7 +156,7 @@ bool MayWaitOutOfSight(const StandScene& scene) {
     if (rank.in.kind == StandKind::kPerson || (UsesItsGpu(rank) && !scene.is_look())) return true;
     if (rank.is_idle || MayServe(scene, i) || WaitsForOneOutOfSight(rank)) return true;
   }
-  // Who asks is told that it cannot be known.
+  // The answer is then that it is unknown.
   return IsAnyEndIdle(scene) || (MayBeDriven(scene) && !scene.is_look());
 }
 
@@ -164,7 +164,7 @@ bool MayGoOn(const StandScene& scene, const StandBlame& blame) {
   return MayBeInStep(scene, blame) || MayAnswer(scene, blame) || MayServeMpi(scene, blame);
 }
 
-// Ranks that nobody sees may work, and a rank that sleeps may wake.
+// Unseen ranks may work, and a rank that sleeps may wake.
 bool CanBeLikely(const StandScene& scene, const StandBlame& blame) {
   const std::set<size_t>& culprits = blame.culprits;
   if (blame.shape == StandShape::kEnded || blame.shape == StandShape::kStopped) return true;

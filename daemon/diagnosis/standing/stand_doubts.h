@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be said of a job that stands: nothing where it may be without work or go on by itself,
-// and no more than `possible` where the stacks leave a doubt. Pure.
+// What may be concluded of a job that stands: nothing where it may be without work or go on by
+// itself, and no more than `possible` where the stacks leave a doubt. Pure.
 #pragma once
 
 #include "daemon/diagnosis/standing/stand_blame.h"
@@ -14,7 +14,7 @@ bool MayWaitOutOfSight(const StandScene& scene);
 // The culprits, or all, may go on by themselves.
 bool MayGoOn(const StandScene& scene, const StandBlame& blame);
 
-// False: `possible` at most.
+// If false, it is `possible` at most.
 bool CanBeLikely(const StandScene& scene, const StandBlame& blame);
 
 }  // namespace rollcall

@@ -17,7 +17,7 @@ using Place = std::pair<std::string, int32_t>;  // host, pid
 
 bool Sends(const StandFunction& in) { return absl::StrContains(in.name, "send"); }
 
-// Where the main thread waits for another one, that one's wait says more.
+// Where the main thread waits for another one, that one's wait is more telling.
 StandFunction WaitOf(const std::vector<StandPlace>& places) {
   const StandFunction& main = places.front().in;
   if (main.kind != StandKind::kThread && main.kind != StandKind::kFuture) return main;
@@ -146,11 +146,11 @@ class Builder {
     return places;
   }
 
-  // What the main thread waits for; if that is nobody else, what the threads wait for that it may
+  // What the main thread waits for; if there is no other, what the threads wait for that it may
   // wait for: those of a server too, which bring what it waits for.
   void AddPlaces(const Process& owner, size_t node, const StackPlace& main,
                  const std::vector<StandPlace>& others) {
-    // Whoever has the server of a store does not set its keys.
+    // The process with the server of a store does not set its keys.
     if (graph_.nodes[node].in.kind == StandKind::kStore) return;
     AddEnds(owner, node, main);
     if (!graph_.nodes[node].waits_for.empty() || graph_.nodes[node].is_idle) return;
@@ -211,8 +211,8 @@ class Builder {
     }
   }
 
-  // A process with a session of its own, for which several ranks wait, is no part of the one that
-  // has started it.
+  // A process with a session of its own, for which several ranks wait, is not a part of the one
+  // that has started it.
   void FreeServices() {
     std::map<size_t, std::set<int32_t>> waiting;
     for (const StandNode& node : graph_.nodes) {

@@ -14,19 +14,20 @@
 namespace rollcall {
 
 struct StandNode {
-  int32_t process = -1;  // the rank's, as an index; of a child, that of its rank; -1: of no rank
-  int32_t rank = -1;     // of `process`
+  // The rank's, as an index; of a child, that of its rank; -1 if it belongs to no rank.
+  int32_t process = -1;
+  int32_t rank = -1;  // of `process`
   bool is_child = false;
   int32_t pid = 0;
-  std::string name;                    // of its program, as in /proc; "": not known
+  std::string name;                    // of its program, as in /proc; empty if unknown
   StandFunction in;                    // what it waits in
   std::string at, inside;              // its line, and what that called, as in StackPlace
-  uint64_t position = 0;               // a digest of the program's lines on its stack; 0: not known
-  std::string on;                      // the file that it waits to lock; "": none is known
+  uint64_t position = 0;               // a digest of the program's lines on its stack; 0 if unknown
+  std::string on;                      // the file that it waits to lock; empty if unknown
   bool is_idle = false;                // waits for work
   bool is_seen = false;                // its stack is known
   bool is_by_thread = false;           // its main thread waits for no known node, another one does
-  const StandPlace* place = nullptr;   // of the thread that counts; nullptr: not known
+  const StandPlace* place = nullptr;   // of the thread that counts; nullptr if unknown
   const Standing* standing = nullptr;  // of a rank
   const StandingChild* child = nullptr;  // of a child, and of one of no rank that was seen
   std::vector<size_t> waits_for;         // nodes

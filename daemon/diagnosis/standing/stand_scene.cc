@@ -63,7 +63,7 @@ void StandScene::FindEnds() {
     const size_t last = ends_of[own].back();
     ends_.push_back({last, last != own && owners_[last] != Rank(i).process});
     if (ends_.back().is_of_other) awaited_.insert(last);
-    // Of most processes that are no ranks nothing is known.
+    // Of most processes that are not ranks nothing is known.
     for (const size_t end : ends_of[own]) {
       if (end != own && owners_[end] != Rank(i).process && owners_[end] != kNoRank) {
         awaited_.insert(end);

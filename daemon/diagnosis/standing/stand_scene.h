@@ -21,7 +21,7 @@ inline constexpr int32_t kSeveralRanks = -2;
 
 // Where a rank's wait leads to.
 struct StandEnd {
-  size_t component = 0;      // of the nodes that wait for nobody but each other
+  size_t component = 0;      // of the nodes that wait only for each other
   bool is_of_other = false;  // of other ranks
 };
 
@@ -54,15 +54,15 @@ class StandScene {
   // that process.
   bool IsBehindAServer(const std::vector<size_t>& nodes) const;
   bool IsAwaited(size_t i) const;
-  // The file that the rank waits to lock, or that others wait to lock and it holds; "": none.
+  // The file that the rank waits to lock, or that others wait to lock and it holds, or empty.
   std::string FindLock(size_t i) const;
-  // The name of JAX's barrier at which the rank waits; "": it waits elsewhere, or unknown.
+  // The name of JAX's barrier at which the rank waits; empty if it waits elsewhere, or unknown.
   std::string BarrierOf(size_t i) const;
   bool AnySpins() const;
   // Ranks that no agent sees.
   bool IsAnyUnseen() const;
-  // Somebody waits for something else than work, and nobody sleeps: ranks that all read what
-  // somebody brings may be without work, and what sleeps may wake.
+  // A rank waits for something else than work, and no rank sleeps: ranks that all read what another
+  // process brings may be without work, and what sleeps may wake.
   bool MayBeNoIdleness() const;
 
  private:
@@ -83,7 +83,7 @@ class StandScene {
 // It waits until somebody takes what it puts into a queue, a pipe or a socket.
 bool Writes(const StandFunction& in);
 bool IsNoWaitForWork(const StandFunction& in);
-// Beside its main one.
+// Looks at threads beside its main one.
 bool HasAThreadIn(const StandNode& rank, StandKind kind);
 
 }  // namespace rollcall

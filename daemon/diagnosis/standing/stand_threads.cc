@@ -33,7 +33,7 @@ Names Common(const Names& a, const Names& b) {
   return common;
 }
 
-// Empty: the ranks that wait have none in common, or are few.
+// Empty if the ranks that wait have no thread in common, or are few.
 Names FindFunctionsOfAll(const StandScene& scene, const StandBlame& blame) {
   Names of_all;
   size_t waiting = 0;

@@ -10,8 +10,8 @@
 
 namespace rollcall {
 
-// The function that a thread of Python was started for, with its module: "train.prefetch"; "": not
-// known.
+// The function that a thread of Python was started for, with its module: "train.prefetch"; empty if
+// unknown.
 std::string FindThreadFunction(const StandThread& thread);
 
 // Such a function of a thread that all waiting ranks have, and this culprit has not, where it waits

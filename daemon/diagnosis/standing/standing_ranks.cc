@@ -45,7 +45,7 @@ bool Stands(const JobState& job, int32_t index, int64_t oldest_ns) {
 }
 
 // Another process with the number of a rank may be what the ranks wait for: one that MPI has
-// spawned. False: one of them works.
+// spawned. False if one of them works.
 bool AddOthers(const JobState& job, const std::map<int32_t, int32_t>& ranks, StandingRanks* found) {
   for (size_t i = 0; i < job.processes.size(); ++i) {
     const Process& process = job.processes[i];
@@ -72,7 +72,7 @@ std::optional<StandingRanks> FindStandingRanks(const JobState& job, int64_t now_
   for (const auto& [rank, index] : ranks) {
     const Process& process = job.processes[static_cast<size_t>(index)];
     if (HasEnded(process)) {
-      // Its end may be what the others waited for, as the release of a lock is. A look only knows
+      // Its end may be what the others waited for, as the release of a lock is. A look only shows
       // that it has ended.
       if (!limits.is_look) found.since_ns = std::max(found.since_ns, process.ended_ns);
       found.ended.push_back(index);

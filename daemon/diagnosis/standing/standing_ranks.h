@@ -19,7 +19,7 @@ struct StandingRanks {
   int64_t seen_ns = 0;   // the oldest of the newest samples
 };
 
-// nullopt: one of them moves, or nothing is known of it, or the job has one rank only.
+// nullopt if one of them moves, or nothing is known of it, or the job has one rank only.
 std::optional<StandingRanks> FindStandingRanks(const JobState& job, int64_t now_ns,
                                                const Limits& limits);
 

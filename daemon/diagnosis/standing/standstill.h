@@ -11,9 +11,9 @@
 
 namespace rollcall {
 
-// For a job in which nobody waits in a recorded call. Never `certain`: the samples show where the
-// ranks stand, and not what they have agreed on. None while a rank moves or wakes to do its steps,
-// where work is awaited, or where a person, a GPU or a debugger is.
+// Judges a job in which no rank waits in a recorded call. Never `certain`: the samples show where
+// the ranks stand, and not what they have agreed on. None while a rank moves or wakes to do its
+// steps, where work is awaited, or where a person, a GPU or a debugger is.
 std::optional<Verdict> JudgeStandstill(const JobState& job, int64_t now_ns, const Limits& limits);
 
 }  // namespace rollcall

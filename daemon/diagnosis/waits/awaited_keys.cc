@@ -82,7 +82,7 @@ const BlockedCall* FindKeyWait(const JobState& job, int32_t index) {
   return wait == nullptr || !IsHeard(job, index) ? nullptr : wait;
 }
 
-// In most jobs nobody does, and numbering the ranks of a large one takes long.
+// In most jobs no rank does, and numbering the ranks of a large one takes long.
 bool AnyWaitsForKey(const JobState& job) {
   return std::any_of(job.processes.begin(), job.processes.end(),
                      [](const Process& process) { return FindKeyWait(process) != nullptr; });

@@ -20,7 +20,7 @@ namespace rollcall {
 struct KeyWaits {
   std::list<Communicator> communicators;
   std::list<StuckCall> calls;
-  size_t looked_at = 0;  // ranks that the search has numbered; 0: no rank waits for a key
+  size_t looked_at = 0;  // ranks that the search has numbered; 0 if no rank waits for a key
 };
 
 KeyWaits FindKeyWaits(const JobState& job);

@@ -51,8 +51,7 @@ bool IsARank(const JobState& job, const std::string& host, int32_t pid) {
   });
 }
 
-// Nobody but ranks writes what it reads. Ranks that one process has started may have its ends open,
-// too.
+// Only ranks write what it reads. Ranks that one process has started may have its ends open, too.
 bool IsFromRanks(const JobState& job, const Process& process, const StackPlace& place) {
   return !place.other_end.empty() &&
          std::all_of(place.other_end.begin(), place.other_end.end(),
@@ -82,7 +81,7 @@ bool ReadsFromOutside(const StackPlace& place) {
   return is_known && !Writes(place) && !HasAsked(place);
 }
 
-// A lock, a file or a child is no input.
+// A lock, a file or a child is not input.
 bool MayWaitForInput(const Process& process, const StackPlace& place) {
   if (WaitsForInput(place)) return true;
   if (process.state == 'D') return false;
@@ -103,7 +102,7 @@ int32_t RankOf(const JobState& job, const Communicator& comm, const Process& pro
 }
 
 // How often the rank has handed out work by the communicator: by messages, or by collectives;
-// nullopt: it has done something else there, too.
+// nullopt if it has done something else there, too.
 std::optional<size_t> CountHandedOut(const Member& member, int32_t rank, bool is_message) {
   const auto hands_out = [&](const CallRecord& record) { return HandsOut(record.args, rank); };
   if (!std::all_of(member.records.begin(), member.records.end(), hands_out)) return std::nullopt;

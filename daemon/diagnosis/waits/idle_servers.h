@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Servers that wait for requests: a rank that tells the others their work when a request comes.
+// Servers that wait for requests: a rank that sends the others their work when a request comes.
 // They wait in its next call until then, and nothing hangs.
 #pragma once
 

@@ -22,11 +22,11 @@ class LiveRanks {
   // for.
   bool GoesOn(int32_t process, int64_t since_ns) const;
 
-  // When it has begun its newest call or message; 0: not known.
+  // When it has begun its newest call or message; 0 if unknown.
   int64_t Newest(int32_t process) const;
 
-  // Whether a thread beside its main one waits for messages: then what the process receives is no
-  // sign that its main thread goes on.
+  // Whether a thread beside its main one waits for messages: then what the process receives is not
+  // a sign that its main thread goes on.
   bool Listens(int32_t process) const;
 
   // The processes that exchange messages and live.

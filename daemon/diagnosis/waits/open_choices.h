@@ -4,7 +4,7 @@
 //
 // Such a rank hangs only if each rank that might send it a message has left, or hangs itself. While
 // one of them works, the wait is open: a pool's master waits for results, and nothing is wrong. Who
-// waits for that rank alone waits for work, and nobody is to blame. The same holds for who waits
+// waits for that rank alone waits for work, and no rank is to blame. The same holds for who waits
 // for a master that serves others meanwhile. Pure.
 #pragma once
 

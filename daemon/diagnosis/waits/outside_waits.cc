@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kDescribedRanks = 8;
 
 // A thread that prepares batches ends some steps before the main thread finds its queue empty. One
-// that ended long before is no reason.
+// that ended long before is not a reason.
 constexpr int64_t kFailedLately = 600 * kSecond;
 
 // Programs raise these for their flow of control, and wait in their handlers as a matter of course.
@@ -43,7 +43,7 @@ bool IsOutsideTheSample(const JobState& job, const Culprit& culprit, const Verdi
          process->stacks_ns < verdict.since_ns && culprit.ending.empty();
 }
 
-// nullptr: nothing that it waits for outside is known to have moved during the wait.
+// nullptr if nothing that it waits for outside is known to have moved during the wait.
 const Process* FindMoved(const JobState& job, const Culprit& culprit, const Verdict& verdict) {
   const Process* process = FindProcess(job, culprit.process);
   const bool is_known = process != nullptr && !process->holds_several && culprit.ending.empty() &&
@@ -105,7 +105,7 @@ void WeighOutsideWork(const JobState& job, Verdict* verdict) {
     moved_ns = std::min(moved_ns, process->outside_moved_ns);
     moves_now = moves_now && (!process->children_at_work.empty() || process->receives > 0);
   }
-  if (moved_ns == INT64_MAX) return;  // nobody's stacks are known
+  if (moved_ns == INT64_MAX) return;  // no stacks are known
   verdict->outside_moved = true;
   verdict->counts_from_ns = std::max(verdict->counts_from_ns, moved_ns);
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);

@@ -16,8 +16,8 @@
 namespace rollcall {
 
 struct SideWaits {
-  StuckCalls calls;   // without the waits of threads of which nobody knows that their ranks stand
-  StuckCalls unsure;  // these waits, but for those of ranks that go on
+  StuckCalls calls;               // without the waits of threads whose ranks are not known to stand
+  StuckCalls unsure;              // these waits, but for those of ranks that go on
   std::deque<StuckCall> changed;  // the calls that differ from the given ones
 };
 

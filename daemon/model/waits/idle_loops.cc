@@ -33,7 +33,7 @@ const WaitFrame* LoopNamed(absl::string_view name) {
 
 bool OnlyWaits(absl::string_view name) {
   if (!IsOfPython(name)) {
-    // What the interpreter and the C library call says nothing; a function of the program does.
+    // What the interpreter and the C library call shows nothing; a function of the program does.
     return !absl::StrContains(name, "::") || absl::StrContains(name, "asio::") ||
            absl::StrContains(name, "std::") || absl::StrContains(name, "grpc") ||
            absl::StrContains(name, "ray::");

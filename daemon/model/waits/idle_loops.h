@@ -9,7 +9,7 @@
 namespace rollcall {
 
 // The loop of a server, in which the thread with these functions (StackPlace) waits for a request
-// or a connection; nullptr: it does not.
+// or a connection; nullptr if it does not.
 const WaitFrame* FindIdleLoop(const std::string& functions);
 
 }  // namespace rollcall

@@ -24,10 +24,10 @@ enum Kind : Kinds {
   kInput = 1 << 5,            // the whole name: waits for work that another process brings
   kLoopInput = 1 << 6,        // the last words: how a loop may wait for what comes next
   // A wait for a child in a library of Python: in this file, in a function whose last word this is;
-  // "": in any.
+  // empty means any.
   kChildOfLibrary = 1 << 7,
   kChildOfCode = 1 << 8,       // the whole name of a function of C, without _ and libc_ before it
-  kChild = 1 << 9,             // a part of the name, as are all kinds below that say nothing else
+  kChild = 1 << 9,             // a part of the name, as are all kinds below without another note
   kPool = 1 << 10,             // of processes
   kThreadOfLibrary = 1 << 11,  // the last word of a function of a library of Python
   kThreadOfCode = 1 << 12,

@@ -7,20 +7,20 @@ function address(path: string, parameters: Record<string, string>): string {
   return `api/v1/${path}${query === "" ? "" : `?${query}`}`;
 }
 
-// A job, or one attempt of it; "": the default tenant's job, else that of another tenant; the newest
-// attempt. A type, so that it is a Record.
+// A job, or one attempt of it; empty means the default tenant's job, else that of another tenant;
+// the newest attempt. A type, so that it is a Record.
 export type JobAddress = { job: string; tenant: string; attempt: string };
 
-// `host`: only jobs with a process on it; "": all.
+// `host`: only jobs with a process on it; empty means all.
 export const jobsPath = (offset: number, limit: number, host = "") =>
   address("jobs", { host, offset: String(offset), limit: String(limit) });
-// `at`: the newest state of this time or before; "": now.
+// `at`: the newest state of this time or before; empty means now.
 export const jobPath = (of: JobAddress, at = "") => address("job", { ...of, at });
 export const communicatorPath = (of: JobAddress, id: string, offset: number, limit: number) =>
   address("communicator", { ...of, id, offset: String(offset), limit: String(limit) });
 export const callsPath = (of: JobAddress, ranks: string, limit: number) =>
   ranks === "" ? "" : address("calls", { ...of, ranks, limit: String(limit) });
-// For viewers of traces: the calls between two moments, in milliseconds since the Unix epoch.
+// Gives viewers of traces the calls between two moments, in milliseconds since the Unix epoch.
 export const tracePath = (of: JobAddress, ranks: string, from: number, until: number) =>
   address("trace", {
     ...of,

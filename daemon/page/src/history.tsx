@@ -117,9 +117,9 @@ function Row({
   );
 }
 
-// The midnight, in this zone, that begins the day so many days after this one; "": no day is chosen.
-// A day lasts until the midnight that ends it, because the daemon counts whole seconds. In the
-// reader's zone it may have 23 or 25 hours.
+// The midnight, in this zone, that begins the day so many days after this one; empty if no day is
+// chosen. A day lasts until the midnight that ends it, because the daemon counts whole seconds. In
+// the reader's zone it may have 23 or 25 hours.
 function midnight(day: string, after: number, zone: Zone): string {
   const at = new Date(`${day}T00:00:00${zone === "utc" ? "Z" : ""}`);
   if (Number.isNaN(at.getTime())) return "";

@@ -8,7 +8,7 @@ export interface HostRow {
   host: string;
   jobs: JobStatus[]; // that have not ended
   still: number; // of them, those that stand still
-  incidents: number; // with a culprit here; 0: at most one
+  incidents: number; // with a culprit here; 0 means at most one
 }
 
 const collator = new Intl.Collator(undefined, { numeric: true });

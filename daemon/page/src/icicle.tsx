@@ -88,7 +88,7 @@ function heat(node: StackNode, all: number): string {
       : "var(--stack-most)";
 }
 
-// Before and after the list of ranks.
+// Returns the text before and after the list of ranks.
 function partsOf(node: StackNode): [string, string] {
   const frame = node.frame === "" ? "all threads" : node.frame;
   const ending = node.ending > 0 ? `, ${node.ending} in this frame` : "";

@@ -255,7 +255,7 @@ function choose(jobs: JobStatus[], query: URLSearchParams, now: number): JobStat
     .sort(orders[query.get("sort") ?? ""] ?? byUrgency(now));
 }
 
-// Of several daemons on one database.
+// Shown if several daemons share one database.
 export function SilentDaemons({ names }: { names: string[] }) {
   if (names.length === 0) return null;
   const several = names.length > 1;

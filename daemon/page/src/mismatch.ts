@@ -18,7 +18,7 @@ export function isMismatch(cause: string | undefined): boolean {
   return kCauses.includes(cause ?? "");
 }
 
-// undefined: the incident is over, or is about something else.
+// undefined if the incident is over, or is about something else.
 export function mismatchOf(incident: Incident | undefined): Mismatch | undefined {
   const verdict = incident?.closed_at === undefined ? incident?.verdicts[0] : undefined;
   const made = verdict?.culprits[0]?.call;

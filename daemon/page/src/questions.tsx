@@ -32,7 +32,7 @@ function begin(days: string): string {
   return new Date(today - (Number(days) - 1) * kDayMs).toISOString();
 }
 
-// The incidents that the row counts, where the list knows the filter.
+// The incidents that the row counts, where the list has the filter.
 function listOf(kind: string, value: string, filters: Record<string, string>): string | undefined {
   if (!["host", "cause", "tenant", "job"].includes(kind)) return undefined;
   const { from = "", ...others } = filters;

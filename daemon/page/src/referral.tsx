@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of a job that waits for another one: which one, and what its incident says.
+// Of a job that waits for another one: which one, and its incident's summary.
 
 import { Sentence } from "./links";
 import type { WaitedJob } from "./messages";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who the daemon says that the viewer is, and the way to the login page and back.
+// Who the viewer is, by the daemon's answer, and the way to the login page and back.
 import { useEffect, useState } from "preact/hooks";
 import { logOut, whoamiPath } from "./api";
 
@@ -16,25 +16,25 @@ export function goToLogin(): void {
   location.assign(`login${location.hash}`);
 }
 
-// An event stream that fails does not say why. Goes to the login page if the session has ended.
+// An event stream that fails does not report why. Goes to the login page if the session has ended.
 export async function checkSession(): Promise<Visitor | undefined> {
   try {
     const response = await fetch(whoamiPath);
     if (response.status === 401) goToLogin();
     return response.ok ? ((await response.json()) as Visitor) : undefined;
   } catch {
-    return undefined; // the daemon does not respond; the page says so elsewhere
+    return undefined; // the daemon does not respond; the page shows it elsewhere
   }
 }
 
-// Whether the viewer is an operator; false until the daemon has said so.
+// Whether the viewer is an operator; false until the daemon has answered.
 export function useMayAct(): boolean {
   const [mayAct, setMayAct] = useState(false);
   useEffect(() => void checkSession().then((visitor) => setMayAct(visitor?.may_act ?? false)), []);
   return mayAct;
 }
 
-// Undefined until the daemon has said it.
+// Undefined until the daemon has answered.
 export function useVisitor(): Visitor | undefined {
   const [visitor, setVisitor] = useState<Visitor>();
   useEffect(() => void checkSession().then(setVisitor), []);

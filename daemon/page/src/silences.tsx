@@ -59,7 +59,7 @@ export function inWords(silence: Silence): string {
     .join(", ");
 }
 
-// Why no alert tells of the incident.
+// Why no alert reports the incident.
 export function Silenced({ silence }: { silence?: Silence | undefined }) {
   if (silence === undefined) return null;
   return (

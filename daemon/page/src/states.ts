@@ -33,7 +33,7 @@ export const stateKinds: StateKind[] = [
   { key: kDiffers, words: "made another call than the others", color: "--cell-differs", sign: "≠" },
 ];
 
-// A digit says how far a rank is behind.
+// A digit shows how far a rank is behind.
 const digits = "123456789";
 const bySign = new Map(stateKinds.map((kind, index) => [kind.key, index]));
 for (const digit of digits) bySign.set(digit, bySign.get("1")!);

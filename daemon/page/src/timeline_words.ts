@@ -14,7 +14,7 @@ export function say(time: number, step: number, clock: Clock, now: number): stri
   return Math.abs(now - time) < step / 2 ? "now" : `${duration(now - time, step)} ago`;
 }
 
-// What the host of a rank did at this moment, as far as the shown calls tell.
+// What the host of a rank did at this moment, as far as the shown calls reveal.
 export function doingAt(lane: Lane, time: number): string {
   const calls = lane.comm.calls;
   const inside = calls.find(

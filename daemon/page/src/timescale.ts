@@ -40,7 +40,7 @@ export function toTime(scale: Scale, share: number): number {
 
 const kLeastSeconds = 2e-6; // times have about a quarter of a microsecond
 
-// The part between these shares, moved into the scale; undefined: all of it.
+// The part between these shares, moved into the scale; undefined means all of it.
 function part(scale: Scale, low: number, high: number): Span | undefined {
   const width = Math.min(high - low, 1);
   if (width >= 1) return undefined;
@@ -106,7 +106,7 @@ export function ticks(
 
 // The reader's time zone, or UTC.
 export type Zone = "local" | "utc";
-// How the timeline says times: as an age, or as times of the day.
+// How the timeline shows times: as an age, or as times of the day.
 export type Clock = "ago" | Zone;
 
 export function zoneName(clock: Zone): string {

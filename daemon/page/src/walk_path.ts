@@ -9,13 +9,13 @@ const kFirstRanks = 4; // of a longer way; the last ones fill the rest
 
 export interface Stop {
   rank: number;
-  leftOut: number; // more than 0: so many ranks stand here instead of one
+  leftOut: number; // if more than 0, so many ranks stand here instead of one
 }
 
 export interface Link {
   isUp: boolean; // data flows from the rank below to the rank above
   isStuck: boolean; // the first link on the way that does not move
-  wait: string; // what the rank below waits for; "": not known
+  wait: string; // what the rank below waits for; empty if unknown
   when: string; // "channel 0, for 12 s"
 }
 
@@ -43,12 +43,12 @@ declare const NETWORK_FAULTS: Record<string, { line: string; short: string }>; /
 const withPeer = (words: string, walk: NetworkWalk) =>
   words.replace("$p", walk.peer < 0 ? "its peer" : `rank ${walk.peer}`);
 
-// What is wrong at the culprit, to follow "rank 3: ". A fault that this page does not know is its word.
+// What is wrong at the culprit, to follow "rank 3: ". A fault unknown to this page is its word.
 export function faultInWords(walk: NetworkWalk): string {
   return withPeer(NETWORK_FAULTS[walk.fault]?.line ?? walk.fault, walk);
 }
 
-// The same in few enough words to stand beside the culprit on a phone.
+// Says the same in few enough words to stand beside the culprit on a phone.
 export function faultInShort(walk: NetworkWalk): string {
   return withPeer(NETWORK_FAULTS[walk.fault]?.short ?? walk.fault, walk);
 }
@@ -65,7 +65,7 @@ function linkOf(hop: Hop, isStuck: boolean): Link {
   return { isUp: sends, isStuck, wait: waitInWords(hop.wait), when: whenInWords(hop) };
 }
 
-// Where nobody on the way waits for the culprit, the other end of its link stands below it.
+// Where no rank on the way waits for the culprit, the other end of its link stands below it.
 function alone(walk: NetworkWalk, culprit: Hop | undefined): Way {
   const stops: Stop[] = [{ rank: walk.rank, leftOut: 0 }];
   if (walk.peer < 0) return { stops, links: [] };

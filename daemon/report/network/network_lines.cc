@@ -41,7 +41,7 @@ std::string FaultInWords(const v1::NetworkWalk& walk) {
   return absl::StrCat(RankInWords(walk.rank()), ": ", NetworkLine(walk.fault(), peer));
 }
 
-// How long the transfer at the end of the way has stood; "": not known.
+// How long the transfer at the end of the way has stood; empty if unknown.
 std::string StandsInWords(const v1::NetworkWalk& walk) {
   if (walk.hops().empty()) return "";
   const double seconds = walk.hops(walk.hops_size() - 1).waited_seconds();

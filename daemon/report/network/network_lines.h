@@ -10,7 +10,7 @@
 namespace rollcall {
 
 // "rank 3 waits for data from rank 2, rank 2 from rank 1, ...", what stands there, and how many
-// channels lead there. Empty: the verdict has no such way.
+// channels lead there. Empty if the verdict has no such way.
 std::vector<std::string> NetworkLines(const v1::Verdict& verdict);
 
 }  // namespace rollcall

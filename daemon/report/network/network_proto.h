@@ -7,7 +7,7 @@
 
 namespace rollcall {
 
-// As in incident.json: "send"; "": none.
+// As in incident.json: "send", or empty.
 const char* NetworkWaitName(NetworkWait wait);
 
 // `now_ns`: when the verdict was made, by the clock of the walk's times.

@@ -17,7 +17,7 @@ namespace rollcall {
 class StackTree {
  public:
   struct Node {
-    uint32_t label = 0;  // 0: the root
+    uint32_t label = 0;  // 0 means the root
     uint32_t parent = 0;
     RankRanges ranks;
     uint64_t threads = 0;  // threads with this frame

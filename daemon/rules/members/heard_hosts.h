@@ -18,7 +18,7 @@ class HeardHosts {
   // `job` must outlive this object. Looks at all agents once.
   explicit HeardHosts(const JobState& job);
 
-  // The newest agent of the process's host that reports; nullptr: none reports.
+  // The newest agent of the process's host that reports; nullptr if none reports.
   const AgentState* FindAgentOn(int32_t process) const;
 
  private:

@@ -51,7 +51,7 @@ RankMap ByParent(const JobState& job, const Communicator& comm, const RankRanges
   return result;
 }
 
-// The WORLD_SIZE of most known members; -1: unknown. Some may have got another one.
+// The WORLD_SIZE of most known members; -1 if unknown. Some may have got another one.
 int32_t WorldSize(const JobState& job, const Communicator& comm) {
   std::map<int32_t, size_t> members;  // by world size
   auto newest = members.end();        // most members got the same
@@ -63,7 +63,7 @@ int32_t WorldSize(const JobState& job, const Communicator& comm) {
     }
     ++newest->second;
   }
-  // Of sizes that equally many got, the largest.
+  // Takes the largest of sizes that equally many got.
   const auto most =
       std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) {
         return std::tie(a.second, a.first) < std::tie(b.second, b.first);
@@ -86,7 +86,7 @@ RankMap Pair(const RankRanges& ranks, const std::vector<int32_t>& processes) {
   return result;
 }
 
-// Those of `processes` that are no members.
+// Returns those of `processes` that are not members.
 std::vector<int32_t> Outside(const Communicator& comm, const std::vector<int32_t>& processes) {
   std::vector<int32_t> inside;
   for (const auto& [rank, member] : comm.members) inside.push_back(member.process);

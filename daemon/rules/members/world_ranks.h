@@ -32,7 +32,7 @@ class WorldRanks {
   struct Cursor {
     size_t own = 0, any = 0;
   };
-  // One after the other, by rank; nullopt: that was the last one.
+  // One after the other, by rank; nullopt if that was the last one.
   std::optional<RankedProcess> Next(Cursor* at) const;
 
  private:

@@ -39,7 +39,7 @@ constexpr int kMostSeconds = 120;  // for one input
 constexpr int kBroken = 77;
 
 struct Flags {
-  long seconds = 0;  // 0: no limit
+  long seconds = 0;  // 0 means no limit
   uint64_t runs = 0;
   std::string artifacts = "./";
   unsigned seed = std::random_device()();
@@ -139,7 +139,7 @@ class Search {
            (flags_.runs > 0 && runs_ >= flags_.runs);
   }
 
-  // True: it reached new code.
+  // True if it reached new code.
   bool Run(std::string_view input) {
     current = input;
     seconds_of_input = 0;

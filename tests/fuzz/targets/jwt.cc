@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of Kubernetes. The first byte of an input says who signs: nobody (the rest is the token),
+// Tokens of Kubernetes. The first byte of an input says who signs: no key (the rest is the token),
 // or the key of this target (a line with the header, and the claims).
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>

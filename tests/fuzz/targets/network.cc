@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What agents say about transfers over the network, up to the report: limits, the walk to whoever
-// holds a collective up, its words. The input is an Incident: stack n is the answer of process n,
-// whose rank in the communicator is n; its `culprit` stands for an error of NCCL. The first verdict
-// has the size of the communicator.
+// What agents say about transfers over the network, up to the report: limits, the walk to the rank
+// that holds a collective up, its words. The input is an Incident: stack n is the answer of process
+// n, whose rank in the communicator is n; its `culprit` stands for an error of NCCL. The first
+// verdict has the size of the communicator.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of a Python process that is damaged, or that its program has prepared. The input is
-// the memory from address 0 on, after the minor version of the interpreter; a version that is none
-// says that the memory publishes its offsets.
+// the memory from address 0 on, after the minor version of the interpreter; an invalid version
+// shows that the memory publishes its offsets.
 #include <cstring>
 
 #include "agent/python/interleave.h"

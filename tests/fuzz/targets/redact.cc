@@ -17,7 +17,7 @@ void Run(Input input) {
   // The shortest secret has one byte.
   Promise(hidden.size() <= text.size() * sizeof(kRedacted), "a text grows by its secrets only");
   const std::string secret = "AKIAIOSFODNN7EXAMPLE";
-  // Within a longer word it is none.
+  // Within a longer word it does not count.
   if (ShownText(text).find(secret) != std::string::npos) return;
   const std::string with = redactor->Redact(text + " " + secret + " ");
   Promise(with.find(secret) == std::string::npos, "no text protects a secret");

@@ -111,7 +111,7 @@ static int closes_a_range(void) {
   work();
   CHECK(syscall(SYS_close_range, 3, ~0u, 0) == 0);
   work();
-  CHECK(dup(1) == 3);  // nobody holds a number
+  CHECK(dup(1) == 3);  // no process holds a number
   return 7;
 }
 

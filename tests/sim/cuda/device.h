@@ -50,7 +50,7 @@ bool AnyCapture(Device& device);
 CUresult BeginCapture(const StreamRef& stream);
 CUresult EndCapture(const StreamRef& stream, GraphRef* graph);
 CUresult CaptureStatus(const StreamRef& stream, CUstreamCaptureStatus* status);
-uint64_t CaptureId(const StreamRef& stream);  // 0: it is in none
+uint64_t CaptureId(const StreamRef& stream);  // 0 if it is in none
 CUresult LaunchGraph(const GraphRef& graph, const StreamRef& stream);
 
 }  // namespace rollcall::sim

@@ -69,7 +69,7 @@ class RingChannel {
 
   bool done() const { return sent_ == send_steps_ && taken_ == receive_steps_; }
 
-  // Does what can be done now. False: nothing.
+  // Does what can be done now. False if there is none.
   bool Progress() {
     bool moved = false;
     if (!Has(comm_, "proxy")) moved = Send() | Receive();

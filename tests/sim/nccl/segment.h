@@ -2,10 +2,9 @@
 // The memory that the ranks of one communicator share: gates they meet at,
 // slots for collectives, channels for sends and receives.
 //
-// A file in /dev/shm, gone from there as soon as all ranks have it mapped. All
-// zero is its first state, so whoever comes first need not prepare anything.
-// Nothing in it is a lock: a rank that is killed can leave nothing held, only
-// its own part undone, for which the others wait.
+// A file in /dev/shm, gone from there as soon as all ranks have it mapped. All zero is its first
+// state, so the first process need not prepare anything. Nothing in it is a lock: a rank that is
+// killed can leave nothing held, only its own part undone, for which the others wait.
 #pragma once
 
 #include <nccl.h>

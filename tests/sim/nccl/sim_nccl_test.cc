@@ -30,7 +30,7 @@ constexpr milliseconds kStill{700};
 constexpr char kInInit = 'I', kInCall = 'C', kOnStream = 'S', kRight = 'R', kWrong = 'W',
                kFailed = 'F';
 
-// A rank that has been started; killed and reaped by whoever owns it.
+// A rank that has been started; killed and reaped by its owner.
 class RankProcess {
  public:
   RankProcess(const std::string& scenario, int rank, int size, const std::string& id_file,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends and receives: all those of a group at once, in order for each peer.
 //
-// A channel is a ring of bytes; each message is its size and then its data. A
-// send ends when the receiver has taken all of it, so one that nobody receives
-// hangs (ROLLCALL_SIM_EAGER lets small ones go, as real NCCL does at times).
+// A channel is a ring of bytes; each message is its size and then its data. A send ends when the
+// receiver has taken all of it, so one without a receiver hangs (ROLLCALL_SIM_EAGER lets small ones
+// go, as real NCCL does at times).
 #include <string.h>
 
 #include <algorithm>

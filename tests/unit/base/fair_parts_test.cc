@@ -16,7 +16,7 @@ TEST(FairPartsTest, LeavesEachOtherUserItsPart) {
   }
 }
 
-TEST(FairPartsTest, WhoeverTakesLittleLeavesTheCommonHalf) {
+TEST(FairPartsTest, AnOwnerThatTakesLittleLeavesTheCommonHalf) {
   FairParts parts(100, 5);
   for (int i = 0; i < 4; ++i) parts.Take(5);
   EXPECT_EQ(parts.most(), 60u);
@@ -32,7 +32,7 @@ TEST(FairPartsTest, MoreTakersThanToldGetNoMoreInAll) {
   EXPECT_EQ(taken, 100u);
 }
 
-TEST(FairPartsTest, NoTakersAreNoTrouble) { EXPECT_EQ(FairParts(100, 0).most(), 100u); }
+TEST(FairPartsTest, NoTakersAreHarmless) { EXPECT_EQ(FairParts(100, 0).most(), 100u); }
 
 }  // namespace
 }  // namespace rollcall

@@ -37,7 +37,7 @@ TEST(MemoryFileTest, AReaderKeepsTheContentThatItHasOpened) {
 }
 
 // A program with file capabilities is not dumpable: its /proc/PID belongs to root.
-TEST(MemoryFileTest, AProcessThatNobodyMayTraceReadsItsOwn) {
+TEST(MemoryFileTest, AProcessThatNoOtherMayTraceReadsItsOwn) {
   ASSERT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
   MemoryFile file;
   ASSERT_TRUE(file.Replace("one").ok());

@@ -20,7 +20,7 @@ class OpenRegularTest : public testing::Test {
  protected:
   std::string At(const std::string& name) const { return tree_.root() + "/" + name; }
 
-  // The errno of an attempt to open this; 0: it was opened.
+  // The errno of an attempt to open this; 0 if it was opened.
   static int Try(const std::string& path) {
     errno = 0;
     return OpenRegular(path, O_RDONLY).valid() ? 0 : errno;
@@ -57,7 +57,7 @@ TEST_F(OpenRegularTest, DoesNotEvenTryToOpenADevice) {
   EXPECT_EQ(Try(At("device")), EINVAL);
 }
 
-// A lease makes whoever opens the file wait until its owner gives it up, 45 s at most.
+// A lease makes a process that opens the file wait until its owner gives it up, 45 s at most.
 TEST_F(OpenRegularTest, DoesNotWaitForALease) {
   tree_.Write("file", "");
   const UniqueFd leased(open(At("file").c_str(), O_RDWR));

@@ -39,7 +39,7 @@ TEST(PeerAddressTest, OtherAddressesAreNotLoopback) {
   }
 }
 
-TEST(PeerAddressTest, MalformedTextIsNoAddress) {
+TEST(PeerAddressTest, MalformedTextIsNotAnAddress) {
   for (const std::string& text :
        {std::string(), std::string("ipv4:"), std::string("ipv4:127.0.0.1"),
         std::string("ipv4:127.0.0.1:"), std::string("ipv4:127.0.0.1:0"),

@@ -30,7 +30,7 @@ TEST(ResultInTimeTest, HasNoResultOfWorkThatHangs) {
   release->Notify();
 }
 
-TEST(ResultInTimeTest, NobodyMustTakeTheResult) {
+TEST(ResultInTimeTest, TheResultMayStayUntaken) {
   const AllThreadsEnd end;
   const auto release = std::make_shared<absl::Notification>();
   {

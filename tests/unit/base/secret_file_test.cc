@@ -17,14 +17,14 @@ class SecretFileTest : public testing::Test {
  protected:
   void SetUp() override { tree_.Write("a.key", "secret"); }
 
-  // The error for a file with these permissions; "": it may be used.
+  // The error for a file with these permissions; empty if it may be used.
   std::string Error(mode_t mode) {
     EXPECT_EQ(chmod(path_.c_str(), mode), 0);
     WatchedFile file(path_);
     EXPECT_TRUE(file.ReadIfChanged().ok());
     return std::string(CheckSecretFile(file, "key").message());
   }
-  // False: only root can give files away.
+  // False if only root can give files away.
   bool GiveAway() const { return chown(path_.c_str(), 65534, 65534) == 0; }
 
   const TemporaryTree tree_;
@@ -36,7 +36,7 @@ TEST_F(SecretFileTest, TheOwnerMayReadIt) {
   EXPECT_EQ(Error(0400), "");
 }
 
-TEST_F(SecretFileTest, NobodyElseMayReadOrWriteIt) {
+TEST_F(SecretFileTest, NoOtherUserMayReadOrWriteIt) {
   EXPECT_THAT(Error(0644),
               HasSubstr("every user of this host can read the key in " + path_ + "; type: chmod "));
   for (const mode_t mode : {0604, 0602, 0666, 0620, 0660}) {
@@ -51,7 +51,7 @@ TEST_F(SecretFileTest, AGroupMayReadAFileOfRoot) {
   EXPECT_THAT(Error(0644), HasSubstr("chmod go-rwx " + path_));
 }
 
-TEST_F(SecretFileTest, NoGroupMayReadAFileOfSomebodyElse) {
+TEST_F(SecretFileTest, NoGroupMayReadAFileOfAnotherUser) {
   ASSERT_TRUE(geteuid() != 0 || GiveAway());
   EXPECT_EQ(Error(0600), "");
   EXPECT_THAT(Error(0640), HasSubstr("a group of users can read the key in " + path_ +

@@ -36,7 +36,7 @@ TEST(SharesTest, TheHeaviestGetsNoRoom) {
       << "another host of the same user has less";
 }
 
-TEST(SharesTest, NobodyMakesRoomForWhomHasAsMuch) {
+TEST(SharesTest, NoOwnerMakesRoomForOneThatHasAsMuch) {
   Items items = GreedyWith(3);
   for (int i = 0; i < 2; ++i) items.Put(Name("ann-", i), {"ann", "node-2"}, 1);
   EXPECT_EQ(items.MakesRoomFor({"ann", "node-2"}, Items::First::kNewest), std::nullopt);

@@ -66,7 +66,7 @@ TEST(ThrottleTest, ACalmDaySavesNoMoreThanTheFirstOnes) {
   EXPECT_EQ(TakeAt(kStart + 86'400 * kSecond, 1000, &throttle), 100);
 }
 
-TEST(ThrottleTest, AnIntervalOfZeroIsNoLimit) {
+TEST(ThrottleTest, AnIntervalOfZeroMeansNoLimit) {
   Throttle throttle(0);
   EXPECT_EQ(TakeAt(kStart, 100'000, &throttle), 100'000);
   EXPECT_EQ(TakeAt(kStart - 1, 10, &throttle), 10) << "two threads looked at the clock";

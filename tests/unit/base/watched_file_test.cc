@@ -84,7 +84,7 @@ TEST_F(WatchedFileTest, ReportsAMissingFileEachTimeUntilItReturns) {
   EXPECT_EQ(Read(), "one");
 }
 
-TEST_F(WatchedFileTest, RefusesWhatIsNoRegularFileWithoutWaiting) {
+TEST_F(WatchedFileTest, RefusesWhatIsNotARegularFileWithoutWaiting) {
   ASSERT_EQ(mkfifo((tree_.root() + "/file").c_str(), 0600), 0);
   EXPECT_EQ(Error(), tree_.root() + "/file is not a regular file");
   tree_.Remove("file");

@@ -72,7 +72,7 @@ TEST(ErrorLinesTest, TheNameOfALogMayHoldTheRank) {
   EXPECT_EQ(Errors("ValueError: x\n", "a/5/stderr.log")[0].writer.rank, 5);
 }
 
-TEST(ErrorLinesTest, OrdinaryLinesAreNoErrors) {
+TEST(ErrorLinesTest, OrdinaryLinesAreNotErrors) {
   EXPECT_TRUE(Errors("loss 0.3\nError rate: 0.1\nsee ValueError in the docs\n\n").empty());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a flag names as its output: files, links, and places that are no files.
+// What a flag names as its output: files, links, and places that are not files.
 #include "cli/output_file.h"
 
 #include <fcntl.h>

@@ -19,7 +19,7 @@ v1::StatusResponse Jobs(int count) {
   return status;
 }
 
-// The line of the selected job; "": none.
+// The line of the selected job, or empty.
 std::string Marked(WatchView& view) {
   for (const StatusLine& line : view.Lines(80, 24)) {
     if (line.text.find("> ") == 0) return line.text;

@@ -57,7 +57,7 @@ class FakeAgent {
       for (int tick = 0; !ending_ && (tick < kTicksOfStream || !reconnects_); ++tick) {
         Send(name, tick == 0);
       }
-      daemon_->agent_sink()->OnStackReply(name, {});  // nobody asked for it
+      daemon_->agent_sink()->OnStackReply(name, {});  // no caller asked for it
       daemon_->agent_sink()->OnDisconnected(name);
     }
   }
@@ -148,7 +148,7 @@ class Viewer {
 
 class DaemonStressTest : public testing::Test {
  protected:
-  // nullptr: it did not start.
+  // nullptr if it did not start.
   std::unique_ptr<Daemon> StartDaemon() const {
     DaemonOptions options;
     options.limits = LimitsFor(kSecond / 5);
@@ -162,7 +162,7 @@ class DaemonStressTest : public testing::Test {
     return started.ok() ? std::move(daemon) : nullptr;
   }
 
-  // The reported incident of the hung job; "": there is none.
+  // The reported incident of the hung job, or empty.
   static std::string FindReport(const Daemon& daemon) {
     for (const v1::Incident& incident : daemon.GetIncidents(kHung)) {
       if (incident.has_confirmed_at() && !incident.report_path().empty()) return incident.id();
@@ -182,7 +182,7 @@ TEST_F(DaemonStressTest, AllPartsWorkAtOnce) {
     for (int host = 0; host < kHosts; ++host) {
       agents.push_back(std::make_unique<FakeAgent>(daemon.get(), host));
     }
-    // Before its first tick, nobody knows the job for which the viewers ask.
+    // Before its first tick, the job for which the viewers ask is unknown.
     EXPECT_TRUE(Eventually([&] { return agents[0]->applied() > 0; }));
     const Viewer one(daemon->http_address()), other(daemon->http_address());
     EXPECT_TRUE(Eventually([&] { return !FindReport(*daemon).empty(); }));

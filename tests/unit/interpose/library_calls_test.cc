@@ -45,7 +45,7 @@ TEST_F(LibraryCallsTest, ACallWithAConfigurationIsTheSameCall) {
   EXPECT_EQ(CommAfter("id init=2,0 all_reduce_config all_reduce").signature, plain);
 }
 
-TEST_F(LibraryCallsTest, RcclsAllToAllWithCountsComparesNone) {
+TEST_F(LibraryCallsTest, RcclsAllToAllWithCountsComparesNoCounts) {
   const CommSnapshot comm = CommAfter("id init=2,0 all_to_all_v");
   ASSERT_EQ(comm.records.size(), 1u);
   EXPECT_EQ(static_cast<Op>(comm.records[0].op), Op::kAlltoAllv);

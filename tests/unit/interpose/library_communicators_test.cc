@@ -150,14 +150,14 @@ TEST_F(LibraryCommunicatorsTest, AReusedAddressIsTheNewCommunicator) {
   EXPECT_EQ(segment.communicators[1].state, CommState::kReady);
 }
 
-TEST_F(LibraryCommunicatorsTest, AnEndThatFailsIsNoEnd) {
+TEST_F(LibraryCommunicatorsTest, AnEndThatFailsIsNotAnEnd) {
   const CommSnapshot comm =
       CommAfter("id init=2,0 env=STUB_FAIL=ncclCommDestroy !destroy all_reduce");
   EXPECT_EQ(comm.state, CommState::kReady);
   EXPECT_EQ(comm.entered, 1u);
 }
 
-TEST_F(LibraryCommunicatorsTest, EachWayToEndIsToldApart) {
+TEST_F(LibraryCommunicatorsTest, DistinguishesEachWayToEnd) {
   EXPECT_EQ(CommAfter("id init=2,0 finalize").state, CommState::kFinalized);
   EXPECT_EQ(CommAfter("id init=2,0 finalize destroy").state, CommState::kDestroyed);
   EXPECT_EQ(CommAfter("id init=2,0 abort").state, CommState::kAborted);

@@ -233,7 +233,7 @@ TEST_F(LibraryGlooTest, MessagesHaveCountsOfTheirOwn) {
   EXPECT_EQ(comm.records[0].count, 16u);
 }
 
-TEST_F(LibraryGlooTest, AMessageThatNobodyWaitsForIsNotOpen) {
+TEST_F(LibraryGlooTest, AMessageThatNoThreadWaitsForIsNotOpen) {
   EXPECT_EQ(CommAfter("group=0,2 send send").p2p_finished, 2u);
   EXPECT_EQ(CommAfter("group=0,2 send wait send !wait").p2p_finished, 2u);
   EXPECT_EQ(CommAfter("group=0,2 !send send").p2p_entered, 1u);

@@ -50,7 +50,7 @@ TEST_F(KeyNoteTest, TheAgentFindsTheKeyThatAProcessWithoutASegmentWaitsFor) {
   EXPECT_TRUE(Segments().empty());
 }
 
-TEST_F(KeyNoteTest, TheKeyOfAWaitThatHasEndedIsNone) {
+TEST_F(KeyNoteTest, TheKeyOfAnEndedWaitDoesNotCount) {
   EXPECT_EQ(Pausing({"key", "get", "stay"}).awaited_key, "");
 }
 

@@ -125,7 +125,7 @@ def test_eight_ranks_in_a_pod_leave_three_quarters_of_its_shared_memory(on_tmpfs
     assert written == "written"
     copies = [dump(path) for path in (tmp_path / "copies").iterdir()]
     assert len(copies) == 8
-    # Whoever comes last is there with its first communicators.
+    # The last one is there with its first communicators.
     assert all(len(copy["comms"]) >= 8 for copy in copies)
     said = done.stderr.splitlines()
     assert len(said) == 8, "each process says once what it leaves out"

@@ -122,7 +122,7 @@ TEST_F(LibraryMpiTest, IgnoresPersistentMessagesBeyondTheRoom) {
   EXPECT_EQ(Ops(world), std::vector<Op>{Op::kMPI_Ibarrier});
 }
 
-TEST_F(LibraryMpiTest, AMessageThatAToolDescribesIsNoEvidence) {
+TEST_F(LibraryMpiTest, AMessageThatAToolDescribesIsNotEvidence) {
   WorldAfter("dup nested");
   ASSERT_EQ(segment_.communicators.size(), 2u);
   EXPECT_TRUE(segment_.communicators[1].messages_cancelled);

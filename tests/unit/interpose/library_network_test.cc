@@ -391,7 +391,7 @@ TEST_F(SimulatedNetworkTest, AReceiverThatDoesNotTakeHoldsUpTheSender) {
   EXPECT_TRUE(StatesOf(3, true).empty());  // the end of the chain
 }
 
-TEST_F(SimulatedNetworkTest, ASendThatNobodyReceivesWaits) {
+TEST_F(SimulatedNetworkTest, ASendWithoutAReceiveWaits) {
   Hang("second_send_to_nobody", "socket", "", 2);
   EXPECT_TRUE(Eventually([&] {
     const std::vector<NetworkStateSnapshot> states = StatesOf(0, true);

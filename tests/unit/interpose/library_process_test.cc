@@ -24,8 +24,8 @@ class LibraryProcessTest : public PreloadedProcessTest {
     return command;
   }
 
-  // Takes the steps with the segments on a file system of so many bytes. False:
-  // only root may mount one.
+  // Takes the steps with the segments on a file system of so many bytes. False if only root may
+  // mount one.
   bool RunOnSmallFileSystem(const std::string& steps, int kilobytes) {
     const std::string options = absl::StrCat("mode=700,size=", kilobytes, "k");
     const int status = Run(Steps(steps), {}, [&] {
@@ -128,7 +128,7 @@ TEST_P(ForkWithinTest, ALivingChildDoesNotProveThatItsParentLives) {
   auto reader = SegmentReader::Open(Segments()[0]);
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ(kill(pid, 0), 0) << "the child lives";
-  // Whoever reads the parent's /proc files keeps its memory, and so its lock, for a moment.
+  // A process that reads the parent's /proc files keeps its memory, and so its lock, for a moment.
   EXPECT_TRUE(Eventually([&] { return (*reader)->Lock() == HeldLock::kFree; }));
   kill(pid, SIGKILL);
 }
@@ -190,7 +190,7 @@ TEST_F(LibraryProcessTest, AMissingFolderIsMade) {
   EXPECT_EQ(std::filesystem::status(directory_).permissions(), std::filesystem::perms::owner_all);
 }
 
-TEST_F(LibraryProcessTest, NobodyElseMayReadASegment) {
+TEST_F(LibraryProcessTest, NoOtherUserMayReadASegment) {
   ASSERT_EQ(Run(Steps("id init=2,0"), {}, [] { umask(0); }), 0);
   ASSERT_EQ(Segments().size(), 1u);
   using std::filesystem::perms;

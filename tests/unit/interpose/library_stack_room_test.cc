@@ -35,7 +35,7 @@ class LibraryStackRoomTest : public PreloadedProcessTest {
                  });
   }
 
-  // Of its only segment, as it sees it; 0: there is none.
+  // Of its only segment, as it sees it, or 0.
   uint64_t BytesOfSegment(pid_t pid) const {
     std::error_code error;
     const std::string folder = absl::StrCat("/proc/", pid, "/root", directory_.string());
@@ -68,7 +68,7 @@ TEST_F(LibraryStackRoomTest, AskingForStacksLeavesThreeQuartersFree) {
   absl::StatusOr<std::unique_ptr<SegmentStackRequests>> requests =
       absl::UnavailableError("not asked");
   Eventually([&] {
-    // Until the signal's handler is installed there is nobody to ask.
+    // Until the signal's handler is installed no thread can be asked.
     requests = SegmentStackRequests::Open("/proc", pid, ReadMaps(pid));
     return requests.ok();
   });

@@ -131,7 +131,7 @@ TEST_F(UccTest, ACallThatUccRefusesTakesNoPosition) {
   EXPECT_NE(team.records.at(0).result, 0);
 }
 
-TEST_F(UccTest, AnOpenCallIsNoWaitUntilAThreadTestsIt) {
+TEST_F(UccTest, AnOpenCallIsNotAWaitUntilAThreadTestsIt) {
   const Environment slow = {{"STUB_PROGRESS", "3"}};
   const SegmentSnapshot idle = After("open", "1", slow);
   EXPECT_EQ(idle.communicators.at(0).entered, 2u);

@@ -33,7 +33,7 @@ class SegmentFolderTest : public testing::Test {
   const std::string usual_ = tree_.root() + "/rollcall-" + std::to_string(geteuid());
 };
 
-TEST_F(SegmentFolderTest, IsTheUsualOneWhereNobodyHasMadeIt) {
+TEST_F(SegmentFolderTest, IsTheUsualOneIfItDoesNotExist) {
   EXPECT_EQ(Find().choice, SegmentFolderChoice::kUsual);
   EXPECT_EQ(Find().path, usual_);
   ASSERT_EQ(mkdir(usual_.c_str(), 0700), 0);

@@ -10,7 +10,7 @@ constexpr size_t kThreads = 4;
 
 class FairTurnsTest : public testing::Test {
  protected:
-  // -1: nothing may run.
+  // -1 if nothing may run.
   int Take() {
     const auto turn = turns_.Take();
     return turn.has_value() ? turn->item : -1;

@@ -105,7 +105,7 @@ TEST_F(GrpcAcceptorTest, AClientThatSaysNothingIsClosed) {
   EXPECT_TRUE(Eventually([this] { return refused(kRefusedSilent) == 1; }));
 }
 
-TEST_F(GrpcAcceptorTest, AClientThatNobodyAdmitsIsClosed) {
+TEST_F(GrpcAcceptorTest, AnUnadmittedClientIsClosed) {
   Start(Short());
   const int client = Client();
   ASSERT_EQ(send(client, "P", 1, 0), 1);

@@ -255,7 +255,7 @@ TEST_F(HttpFrontTest, SlowBytesDoNotExtendTheDeadline) {
   EXPECT_TRUE(silent.IsClosed());
 }
 
-TEST_F(HttpFrontTest, ClosingAnIdleConnectionIsNoDrop) {
+TEST_F(HttpFrontTest, ClosingAnIdleConnectionIsNotADrop) {
   HttpLimits limits = PatientLimits();
   limits.idle_ns = 300 * kMs;
   Start(limits);

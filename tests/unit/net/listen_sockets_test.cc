@@ -81,7 +81,7 @@ TEST(ListenSocketsTest, ALivingUnixSocketIsNotTaken) {
   EXPECT_TRUE(third.ok()) << "what a dead process left is replaced: " << third.status();
 }
 
-TEST(ListenSocketsTest, AFileThatIsNoSocketStays) {
+TEST(ListenSocketsTest, AFileThatIsNotASocketStays) {
   const std::string path = Path();
   FILE* file = fopen(path.c_str(), "w");
   ASSERT_NE(file, nullptr);

@@ -57,7 +57,7 @@ TEST(PendingConnectionsTest, AQuarterOfThePlacesInGrpcIsACrowd) {
   EXPECT_TRUE(pending.TakeTurn(1).has_value());
 }
 
-TEST(PendingConnectionsTest, TheZoneIsNoPartOfAPeersKey) {
+TEST(PendingConnectionsTest, TheZoneIsNotAPartOfAPeersKey) {
   EXPECT_EQ(PeerKey("ipv6:[fe80::1%25eth0]:80"), "ipv6:[fe80::1]:80");
   EXPECT_EQ(PeerKey("ipv6:[fe80::1]:80"), "ipv6:[fe80::1]:80");
   EXPECT_EQ(PeerKey("ipv4:10.0.0.7:53214"), "ipv4:10.0.0.7:53214");

@@ -94,7 +94,7 @@ std::string MessageOf(const absl::StatusOr<Identity>& identity) {
   return std::string(identity.status().message());
 }
 
-TEST_F(AccessPolicyTest, AStrangerWithNothingIsToldWhatToPresent) {
+TEST_F(AccessPolicyTest, TheRefusalNamesWhatAStrangerMustPresent) {
   const auto identity = Identify(From(kStranger));
   EXPECT_EQ(CodeOf(identity), absl::StatusCode::kUnauthenticated);
   EXPECT_THAT(MessageOf(identity), HasSubstr("--token-file=FILE"));

@@ -17,7 +17,7 @@ class BearerFileTest : public testing::Test {
  protected:
   std::string Error() { return std::string(file_.Read().status().message()); }
 
-  // As its owner would: nobody else may read the token.
+  // As its owner would: no other user may read the token.
   const mode_t umask_ = umask(077);
   ~BearerFileTest() override { umask(umask_); }
 

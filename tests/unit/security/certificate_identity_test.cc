@@ -40,13 +40,13 @@ TEST(CertificateIdentityTest, DnsNamesOfAnAgentAreHostsToo) {
   EXPECT_THAT(Identify(names).hosts, ElementsAre("node-17.example", "*.nodes.example"));
 }
 
-TEST(CertificateIdentityTest, AnAgentWithoutHostSpeaksForNobody) {
+TEST(CertificateIdentityTest, AnAgentWithoutHostSpeaksForNoHost) {
   const Identity agent = Identify(WithUris({"spiffe://rollcall/rollcall/agent"}));
   EXPECT_THAT(agent.hosts, IsEmpty());
   EXPECT_FALSE(agent.MaySpeakFor("node-17"));
 }
 
-TEST(CertificateIdentityTest, DnsNamesOfAViewerAreNoHosts) {
+TEST(CertificateIdentityTest, DnsNamesOfAViewerAreNotHosts) {
   CertificateNames names = WithUris({"spiffe://rollcall/rollcall/viewer"});
   names.dns_names = {"node-17"};
   const Identity viewer = Identify(names);

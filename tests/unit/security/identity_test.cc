@@ -22,7 +22,7 @@ TEST(IdentityTest, AnAgentSpeaksForItsHostOnly) {
   EXPECT_FALSE(agent.MaySpeakFor(""));
 }
 
-TEST(IdentityTest, AShortNameIsNoOtherHosts) {
+TEST(IdentityTest, AShortNameIsNotAnotherHosts) {
   const Identity agent = WithHosts({"node-17"});
   EXPECT_TRUE(agent.MaySpeakFor("Node-17"));
   EXPECT_FALSE(agent.MaySpeakFor("node-17.cluster.example"));
@@ -31,7 +31,7 @@ TEST(IdentityTest, AShortNameIsNoOtherHosts) {
   EXPECT_TRUE(both.MaySpeakFor("node-17.cluster.example"));
 }
 
-TEST(IdentityTest, AnAgentWithoutHostsSpeaksForNone) {
+TEST(IdentityTest, AnAgentWithoutHostsSpeaksForNoHost) {
   EXPECT_FALSE(WithHosts({}).MaySpeakFor("node-17"));
 }
 

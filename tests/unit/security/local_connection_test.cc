@@ -115,7 +115,7 @@ TEST_P(LocalConnectionTest, AStrangerWhomTheUserNamesIs) {
 INSTANTIATE_TEST_SUITE_P(Kinds, LocalConnectionTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "unix_socket" : "loopback"; });
 
-// Its bytes would wait for whoever takes the connection later.
+// Its bytes would wait for the process that takes the connection later.
 TEST(LocalConnectionTest, AListenerThatDoesNotAcceptIsUnknownSoNothingIsSent) {
   const Listener silent(geteuid(), "", false);
   const absl::Status status = Connect(silent.address());
@@ -128,7 +128,7 @@ TEST(LocalConnectionTest, EachAddressOfANameIsTried) {
   EXPECT_TRUE(Connect(daemon.name()).ok());
 }
 
-TEST(LocalConnectionTest, WhereNobodyListensTheReasonIsSaid) {
+TEST(LocalConnectionTest, ReportsTheReasonIfNoServerListens) {
   std::string address;
   {
     const Listener gone(geteuid(), "");

@@ -187,8 +187,8 @@ TEST_P(LoopbackPeerTest, AnotherUserIsKnownAsSuch) {
   EXPECT_EQ(LoopbackPeerUser(peer, server.here()), kNobody);
 }
 
-// The kernel says uid 0 of a socket that nobody holds any more.
-TEST_P(LoopbackPeerTest, AClosedConnectionIsNobodys) {
+// The kernel says uid 0 of a socket that no process holds any more.
+TEST_P(LoopbackPeerTest, AClosedConnectionHasNoOwner) {
   Server server(GetParam());
   const int client = Connect(GetParam(), server.port());
   const PeerAddress peer = server.Accept();
@@ -199,7 +199,7 @@ TEST_P(LoopbackPeerTest, AClosedConnectionIsNobodys) {
   EXPECT_EQ(LoopbackPeerUser(peer, server.here()), std::nullopt);
 }
 
-TEST_P(LoopbackPeerTest, AHalfClosedConnectionIsNobodys) {
+TEST_P(LoopbackPeerTest, AHalfClosedConnectionHasNoOwner) {
   Server server(GetParam());
   const int client = Connect(GetParam(), server.port());
   const PeerAddress peer = server.Accept();

@@ -74,7 +74,7 @@ TEST(PasswordsTest, RefusesPasswordsThatBcryptWouldCut) {
   EXPECT_FALSE(passwords.Check("b", std::string("right\0more", 10), kHere));
 }
 
-TEST(PasswordsTest, NobodyHasAPasswordWithoutUsers) {
+TEST(PasswordsTest, NoPasswordIsRightWithoutUsers) {
   EXPECT_FALSE(Passwords({}).Check("", "", kHere));
   EXPECT_TRUE(Passwords({}).empty());
 }

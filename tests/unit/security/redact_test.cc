@@ -132,7 +132,7 @@ TEST(RedactTest, NoneSwitchesTheDefaultPatternsOff) {
   EXPECT_EQ(With({"none", "x"}, "--password=x"), "--password=[redacted]");
 }
 
-TEST(RedactTest, RefusesAPatternThatIsNone) {
+TEST(RedactTest, RefusesAMalformedPattern) {
   const absl::Status wrong = Redactor::Create({"(x"}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(wrong));
   EXPECT_EQ(wrong.message(),
@@ -163,7 +163,7 @@ TEST(RedactTest, NoPartOfASecretStaysWhereALongTextIsCut) {
   EXPECT_GT(one_word.size(), kMaxRedactedText / 2);
 }
 
-TEST(RedactTest, BytesThatAreNoTextPassThrough) {
+TEST(RedactTest, BytesThatAreNotTextPassThrough) {
   EXPECT_EQ(DefaultRedactor()->Redact("\xff\xfe --password=x"), "\xff\xfe --password=[redacted]");
 }
 

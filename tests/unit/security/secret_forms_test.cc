@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forms in which secrets stand in texts, and texts that only look so: two tables. What they say
-// of the patterns holds for the forms here; nobody can promise it for all others
-// (docs/security.md).
+// of the patterns holds for the forms here; it is not certain for all others (docs/security.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -417,7 +416,7 @@ TEST(SecretFormsTest, NoSecretPassesInAKnownForm) {
 }
 
 // A program colours its words, and a font shows no difference between two blanks.
-TEST(SecretFormsTest, WhatNobodySeesProtectsNoSecret) {
+TEST(SecretFormsTest, InvisibleCharactersProtectNoSecret) {
   const std::string unseen[] = {"\x1b[0m",  "\x1b[38;5;7m", "\x1b]0;t\x07", "\xe2\x80\x8b",
                                 "\xc2\xad", "\xef\xbb\xbf", "x\x08"};
   for (const char* form : kForms) {

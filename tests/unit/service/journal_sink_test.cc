@@ -88,7 +88,7 @@ TEST_F(JournalSinkTest, AValueWithTwoLinesStaysOneField) {
   EXPECT_THAT(Next(), HasSubstr("ROLLCALL_JOB\n" + length + "a\nPRIORITY=0\n"));
 }
 
-TEST_F(JournalSinkTest, ALineGoesToStderrIfNobodyReadsTheJournal) {
+TEST_F(JournalSinkTest, ALineGoesToStderrIfNoProcessReadsTheJournal) {
   CloseJournal();
   log_->info("ready");
   EXPECT_THAT(stderr_.str(), HasSubstr("ready"));

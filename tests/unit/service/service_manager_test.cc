@@ -24,7 +24,7 @@ class Systemd {
     EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), size), 0);
   }
   ~Systemd() { close(fd_); }
-  // The next message; "": none.
+  // The next message, or empty.
   std::string Next() {
     char text[1000];
     const ssize_t size = recv(fd_, text, sizeof(text), 0);
@@ -61,7 +61,7 @@ TEST(ServiceManagerTest, RepeatsNoStatus) {
   EXPECT_EQ(systemd.Next(), "");
 }
 
-TEST(ServiceManagerTest, SaysNothingAndHarmsNobodyWithoutSystemd) {
+TEST(ServiceManagerTest, SendsNothingAndIsHarmlessWithoutSystemd) {
   ServiceManager none("", 0), gone("/nowhere/notify", 0), longer(std::string(200, 'a'), 0);
   for (ServiceManager* manager : {&none, &gone, &longer}) manager->SayReady("a");
   EXPECT_FALSE(none.is_there());

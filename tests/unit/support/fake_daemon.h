@@ -38,7 +38,7 @@ class FakeDaemon : public v1::AgentLink::Service {
     daemons_ = std::move(daemons);
     own_ = daemons_.empty() || !own.empty() ? own : address();
   }
-  // The answer to ticks with the job; "": this daemon.
+  // The answer to ticks with the job; empty means this daemon.
   void SayOwner(const std::string& job, const std::string& owner) {
     const std::lock_guard<std::mutex> lock(mutex_);
     owners_[job] = owner;
@@ -121,7 +121,7 @@ class FakeDaemon : public v1::AgentLink::Service {
     return grpc::Status::OK;
   }
 
-  // True: there is something to say.
+  // True if there is something to say.
   bool TakeIn(Stream* stream, const v1::Tick& tick, v1::Owners* owners) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++ticks_;

@@ -27,7 +27,7 @@ class EmptyQueries : public QuerySource {
 
 class FakeQueries : public EmptyQueries {
  public:
-  // `owner` counts; nullptr: this object does.
+  // `owner` counts; nullptr if this object does.
   explicit FakeQueries(const FakeQueries* owner = nullptr) : owner_(owner) {}
   std::unique_ptr<QuerySource> SeenBy(Tenants) const override {
     return std::make_unique<FakeQueries>(this);

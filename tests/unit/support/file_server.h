@@ -61,7 +61,7 @@ class FileServer {
   FileServer(const FileServer&) = delete;
   FileServer& operator=(const FileServer&) = delete;
 
-  const std::string& problem() const { return problem_; }  // "": none
+  const std::string& problem() const { return problem_; }  // may be empty
 
   // `opcode`: one of FUSE's. If the folder has such requests, too, only those of the file count.
   void StopAt(uint32_t opcode) const { *stops_at_ = opcode; }

@@ -16,7 +16,7 @@ inline constexpr int64_t kLookBegunNs = 1000 * kSecond;
 
 struct SeenFrame {
   const char* function;
-  const char* file;  // of Python; "": a function of C
+  const char* file;  // of Python; empty means a function of C
   int line = 0;
 };
 

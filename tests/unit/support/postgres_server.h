@@ -27,7 +27,7 @@ namespace rollcall {
 class PostgresServer {
  public:
   // $ROLLCALL_POSTGRES (tests/fleet/postgres_of.sh), or the newest one that Debian's packages have
-  // installed. "": there is none.
+  // installed. Empty if there is none.
   static std::string FindPrograms() {
     if (const char* const chosen = getenv("ROLLCALL_POSTGRES")) return chosen;
     std::string newest;
@@ -71,7 +71,7 @@ class PostgresServer {
   PostgresServer(const PostgresServer&) = delete;
   PostgresServer& operator=(const PostgresServer&) = delete;
 
-  const std::string& problem() const { return problem_; }  // "": none
+  const std::string& problem() const { return problem_; }  // may be empty
 
   // `schema`: so that each test has tables of its own.
   std::string Url(const std::string& schema, const std::string& database = "postgres") const {

@@ -29,7 +29,7 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
 
-  const std::string& problem() const { return problem_; }  // "": none
+  const std::string& problem() const { return problem_; }  // may be empty
   void Fill() const {
     std::ofstream file(filler(), std::ios::app);
     const std::string block(4096, 'x');

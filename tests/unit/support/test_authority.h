@@ -27,7 +27,7 @@ class OpensslAuthority {
     Sign(certificate_.get(), certificate_.get());
   }
 
-  // `sans` as OpenSSL writes them: "DNS:localhost,IP:127.0.0.1,URI:spiffe://x/y"; "": none. The
+  // `sans` as OpenSSL writes them: "DNS:localhost,IP:127.0.0.1,URI:spiffe://x/y", or empty. The
   // times are seconds from now.
   TestPair Issue(const std::string& sans, long from_s = -60, long until_s = 3600) const {
     const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);

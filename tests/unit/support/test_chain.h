@@ -21,7 +21,7 @@ inline void AddTestExtension(X509* certificate, int nid, const char* value) {
   ASSERT_EQ(X509_add_ext(certificate, extension.get(), -1), 1);
 }
 
-// Signed by `issuer`; nullptr: by itself. What it signs is made by IssueCertificate() and
+// Signed by `issuer`; if nullptr, by itself. What it signs is made by IssueCertificate() and
 // MakeRevocationList().
 inline KeyAndCertificate MakeTestAuthority(const std::string& name, const KeyAndCertificate* issuer,
                                            const Validity& validity, long serial = 1) {

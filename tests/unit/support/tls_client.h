@@ -44,8 +44,8 @@ class WithoutSigpipe {
 
 class TlsClient {
  public:
-  // `pair` is the client's own certificate; empty: none. `largest` is the highest version of TLS;
-  // 0: any.
+  // `pair` is the client's own certificate; empty if there is none. `largest` is the highest
+  // version of TLS; 0 means any.
   explicit TlsClient(const sockaddr_in& address, const TestPair& pair = {}, int largest = 0)
       : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
         context_(SSL_CTX_new(TLS_client_method())) {

@@ -23,7 +23,7 @@ class VictimProcess {
 
   pid_t pid() const { return pid_; }
 
-  // Waits until the thread of this name is in `state`, and returns its id. -1: it never was.
+  // Waits until the thread of this name is in `state`, and returns its id. -1 if it never was.
   pid_t WaitForThread(const std::string& name, char state) const;
   // Waits until all threads are in `state`.
   bool WaitForAll(char state) const;

@@ -173,7 +173,7 @@ TEST(InjectTest, OnlyContainersWithGpusGetTheLibrary) {
   EXPECT_THAT(PlanInjection(pod, Settings()).containers, ElementsAre("train"));
 }
 
-TEST(InjectTest, SlicesOfGpusAreGpusAndZeroIsNone) {
+TEST(InjectTest, SlicesOfGpusAreGpusAndZeroMeansWithoutGpus) {
   for (const auto& [limits, is_gpu] :
        std::vector<std::pair<json, bool>>{{{{"nvidia.com/mig-1g.10gb", 1}}, true},
                                           {{{"nvidia.com/gpu.shared", "1"}}, true},
@@ -295,14 +295,14 @@ INSTANTIATE_TEST_SUITE_P(
                   "ROLLCALL=0"}),
     [](const auto& info) { return info.param.name; });
 
-TEST(InjectTest, AVolumeBesideEtcIsNoReason) {
+TEST(InjectTest, AVolumeBesideEtcIsNotAReason) {
   json pod = OneGpuPod();
   pod["spec"]["containers"][0]["volumeMounts"] = json::parse(
       R"([{"name": "x", "mountPath": "/etc/ssl"}, {"name": "y", "mountPath": "/rollcall-data"}])");
   EXPECT_THAT(PlanInjection(pod, Settings()).containers, ElementsAre("train"));
 }
 
-TEST(InjectTest, DotsThatLeadElsewhereAreNoReason) {
+TEST(InjectTest, DotsThatLeadElsewhereAreNotAReason) {
   json pod = OneGpuPod();
   pod["spec"]["containers"][0]["volumeMounts"] = json::parse(
       R"([{"name": "x", "mountPath": "/etc/../data"}, {"name": "y", "mountPath": "data/./etc"}])");

@@ -60,7 +60,7 @@ TEST(FindPodJobTest, APodWithoutAJobHasNoName) {
   EXPECT_EQ(job.name, "");
 }
 
-TEST(FindPodJobTest, TextThatIsNoNameIsPassedOver) {
+TEST(FindPodJobTest, TextThatIsNotANameIsPassedOver) {
   for (const char* text :
        {"", "a b", "a\nROLLCALL_TENANT=other", "\x1b[2J", "$(SECRET)", "a\xff"}) {
     const PodJob job =
@@ -71,7 +71,7 @@ TEST(FindPodJobTest, TextThatIsNoNameIsPassedOver) {
   EXPECT_EQ(FindPodJob({{}, {{"rollcall/job", long_name}}}).name, "");
 }
 
-TEST(FindPodJobTest, TextThatIsNoNumberIsNoAttempt) {
+TEST(FindPodJobTest, TextThatIsNotANumberIsNotAnAttempt) {
   for (const char* text : {"", "-1", "1.5", "2a", "1234567890"}) {
     EXPECT_EQ(FindPodJob({{}, {{"rollcall/attempt", text}}}).attempt, "") << text;
   }

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 // A child of vfork that ends by exit() sets the mark in the memory of its parent.
-TEST_F(CollectorTest, AnExitMarkOfAProcessThatLivesOnIsNone) {
+TEST_F(CollectorTest, AnExitMarkOfAProcessThatLivesOnDoesNotCount) {
   segment_.AddComm(5, 0, 2);
   segment_.header()->exit_mark = 1;
   segment_.header()->exit_ticks = static_cast<uint64_t>(MonotonicNs());

@@ -83,7 +83,7 @@ TEST_F(CollectorTest, ServesAProcessFromTheTickThatReportsItToThisStream) {
   EXPECT_TRUE(collector.served().Has(process));
 }
 
-TEST_F(CollectorTest, GivesTheAgentsTenantToProcessesThatNameNone) {
+TEST_F(CollectorTest, GivesTheAgentsTenantToProcessesWithoutOne) {
   const Child child;
   WriteSegment(child, &segment_);
   CollectorOptions options = Options();

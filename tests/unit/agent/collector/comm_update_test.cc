@@ -48,7 +48,7 @@ SegmentSnapshot Process(const CommSnapshot& comm, Op op, uint32_t block, int64_t
   return snapshot;
 }
 
-TEST(CommUpdateTest, WithoutMarkersReturnedCallsAreNoWait) {
+TEST(CommUpdateTest, WithoutMarkersReturnedCallsAreNotAWait) {
   const v1::CommUpdate update = Fill(Comm(3, 3));
   EXPECT_EQ(update.waiting_since_ns(), 0);
   EXPECT_EQ(update.host_blocked_since_ns(), 0);
@@ -62,7 +62,7 @@ TEST(CommUpdateTest, AHostInsideACallWaitsSinceItEnteredTheCall) {
   EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), kNow - kSecond);
 }
 
-TEST(CommUpdateTest, AnOpenGroupIsNoWait) {
+TEST(CommUpdateTest, AnOpenGroupIsNotAWait) {
   CommSnapshot comm = Comm(3, 1);
   EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
   comm.flags |= segment::kFlagMarkers;
@@ -189,7 +189,7 @@ TEST(CommUpdateTest, AThreadWaitsForTheRankOfItsOwnCalls) {
   EXPECT_EQ(FindHostWaits(process, process.communicators[1]).host_waits_since_ns, kNow);
 }
 
-TEST(CommUpdateTest, CallsWithAnUnknownCodeAreNoWait) {
+TEST(CommUpdateTest, CallsWithAnUnknownCodeAreNotAWait) {
   const CommSnapshot comm = Comm(3, 2);
   const SegmentSnapshot process = Process(comm, static_cast<Op>(250), 0, kNow - kSecond);
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns, 0);
@@ -205,7 +205,7 @@ CommSnapshot WithOpenCalls() {
   return comm;
 }
 
-TEST(CommUpdateTest, AnOpenCallIsNoWaitWhileItsHostWorks) {
+TEST(CommUpdateTest, AnOpenCallIsNotAWaitWhileItsHostWorks) {
   const CommSnapshot comm = WithOpenCalls();
   EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
   EXPECT_EQ(Fill(comm).host_blocked_since_ns(), 0);
@@ -243,7 +243,7 @@ TEST(CommUpdateTest, ReportsAWaitForALaterCallThanTheFirstOpenOne) {
   EXPECT_EQ(Fill(comm, waits).awaited(), 0u);
 }
 
-TEST(CommUpdateTest, AWaitForAMessageIsNoWaitForTheGpu) {
+TEST(CommUpdateTest, AWaitForAMessageIsNotAWaitForTheGpu) {
   const CommSnapshot comm = Comm(2, 2);
   const SegmentSnapshot process = Process(comm, Op::kMPI_Recv, segment::kNoComm, kNow);
   const HostWaits waits = FindHostWaits(process, process.communicators[0]);
@@ -251,7 +251,7 @@ TEST(CommUpdateTest, AWaitForAMessageIsNoWaitForTheGpu) {
   EXPECT_EQ(waits.host_blocked_since_ns, 0);
 }
 
-TEST(CommUpdateTest, FinishedCallsAreNoWait) {
+TEST(CommUpdateTest, FinishedCallsAreNotAWait) {
   CommSnapshot comm = Comm(5, 5);
   comm.flags |= segment::kFlagMarkers;
   comm.started = comm.finished = 5;
@@ -347,7 +347,7 @@ TEST(CommUpdateTest, CountsOfMessagesThatAreNeverStillAreSentNowAndThen) {
   EXPECT_FALSE(Fill(Messages(4), {}, &history, kNow + kSecond * 3 / 2).has_messages());
 }
 
-TEST(CommUpdateTest, AWaitForMessagesIsNoWaitForACollective) {
+TEST(CommUpdateTest, AWaitForMessagesIsNotAWaitForACollective) {
   CommSnapshot comm = Messages(1);
   comm.entered = 3;
   comm.finished = comm.started = 2;

@@ -16,7 +16,7 @@ size_t Say(int count, int64_t user, const std::string& of, FaultLog* log) {
   return log->Take().size();
 }
 
-TEST(FaultLogTest, EachFaultIsSaidOnce) {
+TEST(FaultLogTest, EachFaultIsReportedOnce) {
   FaultLog log;
   for (int tick = 0; tick < 3; ++tick) log.Add("no such file", -1);
   EXPECT_EQ(log.Take(), (std::vector<std::string>{"no such file"}));
@@ -24,7 +24,7 @@ TEST(FaultLogTest, EachFaultIsSaidOnce) {
   EXPECT_TRUE(log.Take().empty());
 }
 
-TEST(FaultLogTest, ASegmentThatChangesWithEachTickIsSaidSomeTimes) {
+TEST(FaultLogTest, ASegmentThatChangesWithEachTickIsLoggedSomeTimes) {
   FaultLog log;
   for (int tick = 0; tick < 100; ++tick) log.AddOf(kOne, "cut " + std::to_string(tick), 1000);
   const std::vector<std::string> said = log.Take();

@@ -216,7 +216,7 @@ class UnrecordedScanTest : public HostScanTest {
   }
 };
 
-TEST_F(UnrecordedScanTest, FindsTheRanksOfAJobThatNobodyPrepared) {
+TEST_F(UnrecordedScanTest, FindsTheRanksOfAnUnpreparedJob) {
   AddUnrecorded(10, 1, "HOME=/root" + std::string(1, '\0'), "torchrun");
   AddUnrecorded(11, 10, RankOf(0));
   AddUnrecorded(12, 10, RankOf(1));
@@ -230,14 +230,14 @@ TEST_F(UnrecordedScanTest, FindsTheRanksOfAJobThatNobodyPrepared) {
   EXPECT_EQ(rank.marks.back().value, "10");
 }
 
-TEST_F(UnrecordedScanTest, ARankWithTheLibraryAndItsRelativesAreNone) {
+TEST_F(UnrecordedScanTest, ARankWithTheLibraryAndItsRelativesAreNotUnrecorded) {
   AddUnrecorded(10, 1, RankOf(0), "srun-wrapper");
   AddUnrecorded(11, 10, RankOf(0) + "LD_PRELOAD=/usr/lib/librollcall.so" + std::string(1, '\0'));
   AddUnrecorded(12, 11, RankOf(0));
   EXPECT_EQ(Unrecorded(), std::vector<pid_t>{});
 }
 
-TEST_F(UnrecordedScanTest, ATaskOfOneIsNoDistributedJob) {
+TEST_F(UnrecordedScanTest, ATaskOfOneIsNotADistributedJob) {
   AddUnrecorded(10, 1, RankOf(0, 1));
   EXPECT_EQ(Unrecorded(), std::vector<pid_t>{});
 }

@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kStart = 1000 * kSecond;
 
-// What a thread does in each second of a loop, and its process. -1: nothing is known of the thread.
+// What a thread does in each second of a loop, and its process. -1 if nothing is known of the
+// thread.
 struct Case {
   const char* name;
   uint64_t polls;

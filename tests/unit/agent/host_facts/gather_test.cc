@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes as processes: what they print reaches the agent, and one that hangs holds nobody up.
+// Probes as processes: what they print reaches the agent, and one that hangs delays no other.
 #include "agent/host_facts/gather.h"
 
 #include <gtest/gtest.h>

@@ -129,7 +129,7 @@ std::vector<Fact> FactsOf(const std::vector<KernelRecord>& records) {
   return FactsOfKernelLog(records, DeviceNames(HostFiles(host.root())), {4120, kOwnPid});
 }
 
-TEST(KernelLogTest, AServerThatIsBackIsNoFact) {
+TEST(KernelLogTest, AServerThatIsBackIsNotAFact) {
   EXPECT_TRUE(FactsOf({{9 * kSecond, "nfs: server fs1 not responding, still trying"},
                        {2 * kSecond, "nfs: server fs1 OK"}})
                   .empty());

@@ -185,7 +185,7 @@ TEST(ProbesTest, FileSystemsOfServersComeFirstAndOnce) {
   EXPECT_EQ(result.facts[1].subject, "/");
 }
 
-TEST(ProbesTest, AFileSystemWithRoomIsNoFact) {
+TEST(ProbesTest, AFileSystemWithRoomIsNotAFact) {
   const HostTree host;
   ProbeInput input = InputFor(host);
   input.path = "/proc";
@@ -205,7 +205,7 @@ TEST(ProbesTest, ACpuThatIsSlowOrHot) {
   EXPECT_EQ(Find(result, K::kCpuThrottled)->value, 6);
 }
 
-TEST(ProbesTest, ALogThatNobodyMayReadIsDenied) {
+TEST(ProbesTest, AnUnreadableLogIsDenied) {
   const HostTree host;
   host.Remove("dev/kmsg");
   EXPECT_EQ(ProbeKernelLog(InputFor(host)).outcome, ProbeOutcome::kAbsent);

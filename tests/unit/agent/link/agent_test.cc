@@ -124,7 +124,7 @@ class AgentTest : public testing::Test {
   }
 
   // Waits until the agent has not collected for ten ticks: a write to the daemon blocks its uplink.
-  // Each collection opens the folder. False: the agent still collects after a minute.
+  // Each collection opens the folder. False if the agent still collects after a minute.
   bool AwaitBlockedUplink() const {
     const UniqueFd watch(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     EXPECT_GE(inotify_add_watch(watch.get(), folder_.root().c_str(), IN_OPEN), 0);

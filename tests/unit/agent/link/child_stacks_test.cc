@@ -355,7 +355,7 @@ TEST_F(ChildStacksTest, ADescendantOfAnotherProcessOfTheJobMayBeAtTheOtherEnd) {
 }
 
 // A coordinator that the launcher has started beside the ranks.
-TEST_F(ChildStacksTest, AProcessAtTheOtherEndThatIsNoRankIsSampledToo) {
+TEST_F(ChildStacksTest, AProcessAtTheOtherEndThatIsNotARankIsSampledToo) {
   const std::string name = absl::StrCat("rollcall beside ", getpid());
   const Alone coordinator([&] { Serve(name); });
   const Alone asker([&] { AskServer(name); });
@@ -376,7 +376,7 @@ TEST_F(ChildStacksTest, AProcessAtTheOtherEndThatIsNoRankIsSampledToo) {
   EXPECT_EQ(take({coordinator.id().pid}).others_size(), 0);
 }
 
-// A process of another user could block whoever reads its files.
+// A process of another user could block a reader of its files.
 TEST_F(ChildStacksTest, DoesNotSearchProcessesOfOtherUsersForTheOtherEnd) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become others";
   for (const uid_t user : {0u, 12345u}) {

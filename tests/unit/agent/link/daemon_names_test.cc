@@ -37,7 +37,7 @@ TEST(DaemonNamesTest, LeavesANameWithOneAddressOrNoneAsItIs) {
   EXPECT_EQ(Resolved("host:7655", {}), Addresses{"host:7655"});
 }
 
-TEST(DaemonNamesTest, AsksNobodyAboutThisHostAndAboutIpAddresses) {
+TEST(DaemonNamesTest, AsksNoServerAboutThisHostAndAboutIpAddresses) {
   const std::string list = "localhost:1,unix:/x,127.0.0.1:2,10.0.0.1:3,[fd00::1]:4";
   EXPECT_FALSE(MayNameSeveral(list));
   EXPECT_EQ(Resolved(list, {"1.1.1.1", "2.2.2.2"}),

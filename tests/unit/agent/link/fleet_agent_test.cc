@@ -107,10 +107,10 @@ class FleetAgentTest : public CollectorTest {
     CollectorTest::TearDown();
   }
 
-  std::string tls_ca_;  // file; "": no TLS
+  std::string tls_ca_;  // file; empty without TLS
   std::vector<std::unique_ptr<Child>> children_;
   std::unique_ptr<FleetAgent> agent_;
-  std::shared_ptr<Sink> sink_;  // nullptr: it wants to hear of no hangs
+  std::shared_ptr<Sink> sink_;  // nullptr if it wants to hear of no hangs
 };
 
 // Else an agent that may speak for every host could have this one marked.
@@ -135,7 +135,7 @@ TEST_F(FleetAgentTest, WithdrawsWhatADaemonSaidWhenItsStreamEnds) {
   EXPECT_TRUE(Eventually([&] { return sink_->incidents().empty(); }));
 }
 
-TEST_F(FleetAgentTest, AsksForHangsOnlyIfSomebodyWantsToKnow) {
+TEST_F(FleetAgentTest, AsksForHangsOnlyWithAReceiver) {
   FakeDaemon daemon;
   AddProcess("train");
   StartAgent(daemon.address());
@@ -256,7 +256,7 @@ TEST_F(ThreeDaemonsTest, MovesTheJobsOfADaemonThatFallsSilent) {
   RecordProperty("moved_after_ms", std::to_string(took / std::chrono::milliseconds(1)));
 }
 
-// It is alive, and welcomes nobody.
+// It is alive, and welcomes no agent.
 TEST_F(ThreeDaemonsTest, DoesNotWaitForADaemonThatDoesNotWelcomeIt) {
   FrozenWay way(b_.port());
   way.Freeze();

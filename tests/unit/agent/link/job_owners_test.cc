@@ -155,7 +155,7 @@ TEST_F(JobOwnersTest, KnowsAnAnswerByTheNamesThatTheDaemonMayUse) {
   EXPECT_EQ(owners_.Owner("", ""), other);
 }
 
-TEST_F(JobOwnersTest, IgnoresWhatItIsToldOfJobsThatAreNotHere) {
+TEST_F(JobOwnersTest, IgnoresReportsOfJobsThatAreNotHere) {
   OpenAll();
   const std::string job = JobFor(kA);
   const uint64_t version = owners_.version();
@@ -315,7 +315,7 @@ TEST_F(JobOwnersTest, FollowsNoMoreThanSoManyDaemons) {
 }
 
 // Of an older release, or alone.
-TEST_F(JobOwnersTest, SharesTheJobsAmongGivenDaemonsThatNameNone) {
+TEST_F(JobOwnersTest, SharesTheJobsAmongGivenDaemonsThatNameNoOther) {
   for (const std::string& daemon : kAll) Open(daemon, {});
   for (const std::string& daemon : kAll) {
     EXPECT_TRUE(Takes(daemon, JobFor(daemon)));

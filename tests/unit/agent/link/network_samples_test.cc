@@ -40,7 +40,7 @@ TEST(AgentNetworkSamplesTest, AStateIsSentAsItWasRead) {
   EXPECT_DOUBLE_EQ(state.waited_seconds(), 1.5);
 }
 
-TEST(AgentNetworkSamplesTest, ATimeThatIsNotKnownOrLiesAheadIsNoWait) {
+TEST(AgentNetworkSamplesTest, ATimeThatIsNotKnownOrLiesAheadIsNotAWait) {
   NetworkSnapshot read = OneState();
   for (const int64_t since_ns : {int64_t{0}, kNow + 1}) {
     read.states[0].since_ns = since_ns;

@@ -155,7 +155,7 @@ TEST_F(NvSentinelTest, TellsAgainWhatWasRefused) {
   EXPECT_EQ(connector.events().size(), 1u);
 }
 
-// The connection is accepted by the kernel, and nobody answers.
+// The connection is accepted by the kernel, and no server answers.
 TEST_F(NvSentinelTest, EndsAtOnceWhileACallWaitsForNvSentinel) {
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address = {};

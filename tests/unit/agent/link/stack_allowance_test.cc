@@ -68,7 +68,7 @@ TEST(StackAllowanceTest, ASmallRateHasASmallBurst) {
   EXPECT_EQ(TakeAt(kStart + 30 * kSecond, 1000, &allowance), 1);
 }
 
-TEST(StackAllowanceTest, ZeroIsNoLimit) {
+TEST(StackAllowanceTest, ZeroMeansNoLimit) {
   StackAllowance allowance(0);
   EXPECT_EQ(TakeAt(kStart, 100'000, &allowance), 100'000);
 }

@@ -51,7 +51,7 @@ TEST(UplinkInboxTest, EndsTheWaitForAnswersWhenATickIsWantedAndOnlyThatOne) {
   EXPECT_FALSE(inbox.Take(kNever, [] { return true; }).has_value());
 }
 
-TEST(UplinkInboxTest, NobodyWaitsOnceTheAgentStops) {
+TEST(UplinkInboxTest, NoThreadWaitsOnceTheAgentStops) {
   UplinkInbox inbox;
   ASSERT_TRUE(inbox.Put(inbox.stream(), Answer(1)));
   inbox.Stop();

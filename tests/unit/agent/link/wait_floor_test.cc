@@ -34,7 +34,7 @@ class WaitFloorTest : public testing::Test {
 
 TEST_F(WaitFloorTest, AHostThatRunsHasNoFloor) { EXPECT_EQ(Calm(100), 0); }
 
-TEST_F(WaitFloorTest, ALateTickIsNoPause) {
+TEST_F(WaitFloorTest, ALateTickIsNotAPause) {
   Calm(20);
   Pass(2 * kSecond);
   EXPECT_EQ(floor_.Update(now_), 0);

@@ -95,7 +95,7 @@ TEST(TcpTableTest, WhoConnectedIsTheSideThatLeadsToAListener) {
   EXPECT_TRUE(leads(109));   // by the address of this host
 }
 
-TEST(TcpTableTest, ASocketListensToNobodyUntilOneIsAccepted) {
+TEST(TcpTableTest, ASocketListensToNoPeerUntilOneIsAccepted) {
   std::vector<TcpSocket> table = ParseTcpTable(kTable);
   EXPECT_FALSE(ListensToNobody(table, 100));
   EXPECT_FALSE(ListensToNobody(table, 102));  // a connection
@@ -182,7 +182,7 @@ class OtherEndTest : public testing::TestWithParam<WayToWait> {
     // Asleep already before it waits there, perhaps.
     TracerMemory memory(sleeper.pid());
     if (FindIn(sleeper, &memory).pids.empty()) return {};
-    sleeper.StopAndContinue();  // as whoever takes its stacks does
+    sleeper.StopAndContinue();  // as a process that takes its stacks does
     return FindIn(sleeper, &memory);
   }
 
@@ -551,7 +551,7 @@ TEST(AncestorsTest, AProcessOfAnotherUserHasNone) {
   EXPECT_TRUE(FindAncestors("/proc", INT32_MAX).empty());
 }
 
-TEST(NoOtherEndTest, OfAThreadThatWaitsForNone) {
+TEST(NoOtherEndTest, OfAThreadThatWaitsForNoDescriptor) {
   const Sleeper sleeper([] {
     while (true) pause();
   });

@@ -71,7 +71,7 @@ TEST_F(FileUserTest, IsTheOneUserOfTheProcess) {
   EXPECT_EQ(user->gid, 100u);
 }
 
-TEST_F(FileUserTest, NobodyActsForASetuidProgram) {
+TEST_F(FileUserTest, NoUserActsForASetuidProgram) {
   EXPECT_FALSE(Read("1000\t0\t0\t0", "100\t100\t100\t100").has_value());
   EXPECT_FALSE(Read("1000\t1000\t0\t1000", "100\t100\t100\t100").has_value());
   EXPECT_FALSE(Read("1000\t1000\t1000\t1000", "100\t0\t0\t0").has_value());

@@ -223,7 +223,7 @@ TEST_F(LaunchFactsTest, ThePodsUidComesFromTheEnvironmentWhereTheControlGroupIsH
   EXPECT_EQ(Read({"POD_UID=someone's"}).pod_uid, "");
 }
 
-TEST_F(LaunchFactsTest, AContainerWithoutKubernetesIsNoPod) {
+TEST_F(LaunchFactsTest, AContainerWithoutKubernetesIsNotAPod) {
   proc_.Write("20/cgroup", absl::StrCat("12:devices:/docker/", kContainer, "\n0::/x\n"));
   const LaunchFacts facts = Read({"HOSTNAME=0123456789ab"});
   EXPECT_EQ(facts.container, "0123456789ab");

@@ -150,7 +150,7 @@ TEST_F(PayerTest, TheSameNumbersInAnotherUserNamespaceAreAnotherUsers) {
 // Processes of a made-up /proc.
 class PayerOfReadsTest : public testing::Test {
  protected:
-  // In another user namespace, with these ids; whoever asks which one it is waits.
+  // In another user namespace, with these ids; a caller that asks which one it is waits.
   void AddStuck(pid_t pid, const std::string& map) {
     proc_.Write(absl::StrCat(pid, "/uid_map"), map);
     proc_.Write(absl::StrCat(pid, "/ns/pid"), "");
@@ -197,7 +197,7 @@ TEST_F(PayerOfReadsTest, RootOfEachContainerPaysForItself) {
   EXPECT_EQ(ReadPayer(proc_.root(), 1).container, ReadPayer(proc_.root(), 3).container);
 }
 
-TEST(ContainerOfTheHostTest, IsNoneThatAServiceOrASessionHasWritten) {
+TEST(ContainerOfTheHostTest, IgnoresOneThatAServiceOrASessionHasWritten) {
   const std::string id = Container('a');
   for (const char* given : {"user.slice/user-0.slice/user@0.service", "system.slice/mine.service",
                             "machine.slice/machine-x.scope", "lxc/x", "lxc.payload.x"}) {

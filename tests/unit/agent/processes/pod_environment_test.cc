@@ -59,7 +59,7 @@ TEST_F(WithPodVariablesTest, AProcessWithTheContainersEnvironmentKeepsIt) {
   EXPECT_EQ(Read(own), own);
 }
 
-TEST_F(WithPodVariablesTest, APipeInItsPlaceBlocksNobody) {
+TEST_F(WithPodVariablesTest, APipeInItsPlaceBlocksNoReader) {
   tree_.Write("20/root/rollcall/lib/other", "");
   ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
   EXPECT_EQ(Read(""), "");

@@ -188,7 +188,7 @@ TEST(ProcessWatchProcOnlyTest, AZombieMainThreadWithLivingOthersHasNotEnded) {
   EXPECT_EQ(watch.Poll().size(), 1u);
 }
 
-// Without permission the kernel shows status 0, which is no proof of a normal exit.
+// Without permission the kernel shows status 0, which is not proof of a normal exit.
 TEST(ProcessWatchProcOnlyTest, DoesNotTakeAHiddenStatusForANormalExit) {
   TemporaryTree proc;
   std::string stat = "77 (rank) Z 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 500";

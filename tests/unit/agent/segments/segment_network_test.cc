@@ -89,7 +89,7 @@ TEST_P(BadNetworkTest, IsLeftOut) {
 INSTANTIATE_TEST_SUITE_P(Cases, BadNetworkTest, testing::ValuesIn(kBadCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(SegmentNetworkTest, AnUnknownWaitIsNone) {
+TEST(SegmentNetworkTest, AnUnknownWaitDoesNotCount) {
   NetworkEntryCopy entry = Entry(kTransfer);
   entry.waits = 0xff00'0000;
   EXPECT_EQ(Read({entry})[0].states[0].wait, NetworkWait::kNone);

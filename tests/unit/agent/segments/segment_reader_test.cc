@@ -203,7 +203,7 @@ TEST_F(SegmentReaderTest, TakesTheMaximumOfTheMarkerLanes) {
   EXPECT_EQ(read.finished, 9u);
 }
 
-TEST_F(SegmentReaderTest, RefusesAFileThatIsNoSegment) {
+TEST_F(SegmentReaderTest, RefusesAFileThatIsNotASegment) {
   segment_.header()->magic = 1;
   segment_.Write(path_);
   EXPECT_EQ(ReadAll().status().code(), absl::StatusCode::kInvalidArgument);

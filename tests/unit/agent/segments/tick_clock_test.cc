@@ -59,7 +59,7 @@ TEST_F(TickClockTest, ATickKeepsItsTime) {
   }
 }
 
-TEST_F(TickClockTest, ASuspendIsNoWait) {
+TEST_F(TickClockTest, ASuspendIsNotAWait) {
   PassWithSamples(20);
   const uint64_t before = host_.ticks;
   PassWithSamples(3);

@@ -57,7 +57,7 @@ TEST(BarrierNameTest, IsNotKnownIfTheyHoldTwoTexts) {
   EXPECT_EQ(FindBarrierName(thread, Frames()), "");
 }
 
-TEST(BarrierNameTest, IsNoTextOutsideOfTheirFrames) {
+TEST(BarrierNameTest, IsNotTextOutsideOfTheirFrames) {
   RawThread thread = Thread();
   Put("an older call", 64, &thread);
   Put("of the program", 900, &thread);
@@ -68,7 +68,7 @@ TEST(BarrierNameTest, IsNoTextOutsideOfTheirFrames) {
   EXPECT_EQ(FindBarrierName(thread, {Frames()[1]}), "");
 }
 
-TEST(BarrierNameTest, WhatIsNoWholeShortStringIsNone) {
+TEST(BarrierNameTest, IgnoresAnIncompleteShortString) {
   RawThread thread = Thread();
   Put("saved\n4", 400, &thread);
   EXPECT_EQ(FindBarrierName(thread, Frames()), "");

@@ -52,14 +52,14 @@ TEST(KeyNoteSearchTest, OfSeveralKeysTheFirstAndTheLastAreNamed) {
 }
 
 // What an earlier call has left behind.
-TEST(KeyNoteSearchTest, ANoteOutsideOfTheLibrarysFrameIsNone) {
+TEST(KeyNoteSearchTest, ANoteOutsideOfTheLibrarysFrameDoesNotCount) {
   const RawThread thread = Thread(Note("settings", "settings", 1));
   EXPECT_EQ(FindNotedKey(thread, Frames(kNoteAt + 8, kBase + 512)), "");
   EXPECT_EQ(FindNotedKey(thread, Frames(kBase + 16, kNoteAt)), "");
   EXPECT_EQ(FindNotedKey(thread, Frames(kBase + 16, kBase + 512, "/x/libother.so")), "");
 }
 
-TEST(KeyNoteSearchTest, ANoteThatTheCopyOfTheStackCutsIsNone) {
+TEST(KeyNoteSearchTest, ANoteThatTheCopyOfTheStackCutsDoesNotCount) {
   RawThread thread = Thread(Note("settings", "settings", 1));
   thread.stack.resize(kNoteAt - kBase + sizeof(KeyNote) - 1);
   EXPECT_EQ(FindNotedKey(thread, Frames(kBase + 16, kBase + 512)), "");

@@ -59,7 +59,7 @@ class ProgramOnAServer {
   ProgramOnAServer(const ProgramOnAServer&) = delete;
   ProgramOnAServer& operator=(const ProgramOnAServer&) = delete;
 
-  // From now on, whoever opens the program waits, as for a file server that is gone.
+  // From now on, a process that opens the program waits, as for a file server that is gone.
   bool StopAnswering() {
     gate_ = UniqueFd(fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY));
     return gate_.valid() &&
@@ -192,7 +192,7 @@ int64_t PeakKb() {
 TEST_F(StackNamerTest, SymbolsThatDecompressWithoutEndCostTheAgentNothing) {
   ProgramOnAServer program;
   if (!program.is_there()) GTEST_SKIP() << "this needs root";
-  // So that nobody waits for what a busy machine makes slow.
+  // So that no test waits for what a busy machine makes slow.
   StackWorkLimits limits;
   limits.cpu_ns = 2000 * kMs;
   namer_ = std::make_shared<StackNamer>("/proc", ROLLCALL_PROGRAMS, limits);

@@ -132,7 +132,7 @@ TEST_F(DescriptorSocketTest, ReplacesTheSocketOfADeadAgentAndNoOther) {
   EXPECT_EQ(Listen(std::string(120, 'x')).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(DescriptorSocketTest, LeavesWhatIsNoSocketAlone) {
+TEST_F(DescriptorSocketTest, LeavesWhatIsNotASocketAlone) {
   tree_.Write("agent.sock", "text");
   EXPECT_EQ(Listen().status().code(), absl::StatusCode::kInvalidArgument);
   ASSERT_EQ(unlink(path_.c_str()), 0);
@@ -142,7 +142,7 @@ TEST_F(DescriptorSocketTest, LeavesWhatIsNoSocketAlone) {
   EXPECT_EQ(access((tree_.root() + "/other").c_str(), F_OK), 0);
 }
 
-TEST_F(DescriptorSocketTest, StaysInTheFolderThatIsOpenWhoeverReplacesIt) {
+TEST_F(DescriptorSocketTest, StaysInTheOpenFolderAfterItsReplacement) {
   tree_.Write("mine/file", "");
   tree_.Write("other/agent.sock", "");
   UniqueFd folder(open((tree_.root() + "/mine").c_str(), O_PATH | O_DIRECTORY));

@@ -25,7 +25,7 @@ TEST_F(TrustedPathTest, TrustsAFileInAFolderOfTheSameUser) {
   EXPECT_TRUE(IsTrustedPath("/usr/bin/env"));
 }
 
-TEST_F(TrustedPathTest, TrustsNamesThatNobodyElseCanAdd) {
+TEST_F(TrustedPathTest, TrustsNamesThatNoOtherUserCanAdd) {
   EXPECT_TRUE(IsTrustedPath(folder_ + "/no/such/file"));
   EXPECT_FALSE(IsTrustedPath("/tmp/no-such-folder-of-the-test/file"));
 }

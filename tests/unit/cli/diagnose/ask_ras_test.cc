@@ -111,7 +111,7 @@ TEST(AskRasTest, CountsTellWhatStacksCannot) {
 }
 
 // Ranks that enqueue a step differ for a moment.
-TEST(AskRasTest, CountsThatGoOnAreNoHang) {
+TEST(AskRasTest, CountsThatGoOnAreNotAHang) {
   const Finding finding =
       Find(Host({kAtTheDevice, kAtTheDevice, kAtTheDevice}), Counts({5, 4, 5}), Counts({9, 9, 8}));
   EXPECT_EQ(finding.job.outcome, Outcome::kGoesOn);
@@ -169,7 +169,7 @@ TEST(AskRasTest, TheCreationOfACommunicatorIsSeen) {
   EXPECT_TRUE(place->changes_communicators);
 }
 
-TEST(AskRasTest, WhyThereIsNoAnswerIsSaid) {
+TEST(AskRasTest, WhyThereIsNoAnswerIsReported) {
   v1::RasAnswer answer;
   answer.set_error("no program listens at port 28028");
   const Finding finding = Find(Host({kAtTheDevice, kAtTheDevice, kAtTheDevice}), answer);

@@ -126,7 +126,7 @@ TEST(ElsewhereTest, ProcessesOfAnotherNodeOfTheSameMachineAreLeftOut) {
 struct LimitsCase {
   const char* within;
   int64_t apart_s;
-  int64_t host_s, total_s;  // 0: it is an error
+  int64_t host_s, total_s;  // 0 if it is an error
 };
 
 TEST(ElsewhereTest, SamplesFurtherApartHaveMoreTime) {

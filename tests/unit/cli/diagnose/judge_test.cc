@@ -218,7 +218,7 @@ TEST(JudgeLooksTest, BlamesAStoppedRank) {
       << job.incident.verdicts(0).summary();
 }
 
-TEST(JudgeLooksTest, CannotTellOfAJobThatSomebodyDebugs) {
+TEST(JudgeLooksTest, IsUnsureOfAJobUnderADebugger) {
   LookBuilder host;
   host.Add(0, Always(kInGloo), 2);
   host.Add(1, Always(kInValidate), 2)->mutable_process()->mutable_evidence()->set_traced(true);

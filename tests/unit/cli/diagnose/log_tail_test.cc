@@ -73,7 +73,7 @@ TEST(LogTailTest, OfAProgressBarThatEndsNoLineIsItsNewestPicture) {
 }
 
 // None of them is opened: a pipe would wait for its writer, and a terminal or a tape would act.
-TEST(LogTailTest, WhatIsNoFileOfTheProcessIsLeftAlone) {
+TEST(LogTailTest, WhatIsNotAFileOfTheProcessIsLeftAlone) {
   const TemporaryTree tree;
   tree.Write("empty", "");
   tree.Write("input", "secret\n");

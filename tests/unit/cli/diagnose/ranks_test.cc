@@ -48,7 +48,7 @@ const char kRank0[] = "RANK=0\nWORLD_SIZE=2\nMASTER_ADDR=10.0.0.1\nMASTER_PORT=2
 const char kRank1[] = "RANK=1\nWORLD_SIZE=2\nMASTER_ADDR=10.0.0.1\nMASTER_PORT=29500";
 
 TEST(ChooseRanksTest, TakesTheMainProcessOfEachRank) {
-  // torchrun, two ranks, a data loader of each, and a shell that nobody has given a rank
+  // torchrun, two ranks, a data loader of each, and a shell without a rank
   EXPECT_EQ(
       PidsOf({MakeFound(10, 1, "HOME=/x"), MakeFound(11, 10, kRank0), MakeFound(12, 10, kRank1),
               MakeFound(13, 11, kRank0), MakeFound(14, 12, kRank1), MakeFound(20, 1, "")}),
@@ -56,14 +56,14 @@ TEST(ChooseRanksTest, TakesTheMainProcessOfEachRank) {
 }
 
 // `kubectl exec` and `srun --overlap` give the shell and this program the variables of a rank.
-TEST(ChooseRanksTest, WhoLooksIsNoRank) {
+TEST(ChooseRanksTest, WhoLooksIsNotARank) {
   const std::vector<FoundProcess> processes = {MakeFound(100, 1, kRank0),
                                                MakeFound(899, 1, kRank0, "bash"),
                                                MakeFound(kSelf, 899, kRank0, "rollcall")};
   EXPECT_EQ(PidsOf(processes), Pids{100});
 }
 
-TEST(ChooseRanksTest, ADataLoaderThatHasOutlivedItsRankIsNone) {
+TEST(ChooseRanksTest, ADataLoaderThatHasOutlivedItsRankIsNotARank) {
   EXPECT_EQ(PidsOf({MakeFound(11, 1, kRank0), MakeFound(14, 1, kRank1, "pt_data_worker")}),
             Pids({11}));
 }

@@ -48,7 +48,7 @@ TEST_F(ProbeFolderTest, AMissingFolderCanBeMadeInAParentThatIsThere) {
   EXPECT_EQ(Probe("not/yet").state, FolderState::kNotMade);
 }
 
-TEST_F(ProbeFolderTest, ALinkAndAFileAreNoFolders) {
+TEST_F(ProbeFolderTest, ALinkAndAFileAreNotFolders) {
   tree_.Write("real/x", "");
   std::filesystem::create_symlink(tree_.root() + "/real", tree_.root() + "/link");
   EXPECT_EQ(Probe("link").state, FolderState::kNoFolder);
@@ -71,7 +71,7 @@ TEST_F(ProbeFolderTest, WithoutTheVariableItIsTheUsersInSharedMemory) {
   EXPECT_FALSE(facts.is_chosen);
 }
 
-TEST(ProbeSharedMemoryTest, AFolderThatIsMissingIsNoSharedMemory) {
+TEST(ProbeSharedMemoryTest, AFolderThatIsMissingIsNotSharedMemory) {
   EXPECT_FALSE(ProbeSharedMemory("/no/such/folder").exists);
   EXPECT_TRUE(ProbeSharedMemory("/").exists);
 }

@@ -36,7 +36,7 @@ TEST(ProbeTracingTest, FindsNothingWhereNothingForbidsIt) {
   EXPECT_FALSE(facts.selinux_denies);
 }
 
-TEST(ProbeTracingTest, TheContextOfSelinuxIsNoProfileOfAppArmor) {
+TEST(ProbeTracingTest, TheContextOfSelinuxIsNotAProfileOfAppArmor) {
   const TemporaryTree tree;
   tree.Write("proc/self/attr/current", "system_u:system_r:container_t:s0:c1,c2\n");
   EXPECT_EQ(ProbeTracing(HostFiles(tree.root())).profile, "");

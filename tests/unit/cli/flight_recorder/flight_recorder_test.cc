@@ -126,7 +126,7 @@ TEST(PickleTest, AListThatHoldsItselfIsTooDeep) {
   EXPECT_FALSE(ReadPickle(Bytes({0x80, 2, ']', 'q', 0, 'h', 0, 'a', '.'})).ok());
 }
 
-TEST(PickleTest, SizesBeyondTheFileAreNoAllocation) {
+TEST(PickleTest, SizesBeyondTheFileAreNotAllocated) {
   const absl::StatusOr<json> read =
       ReadPickle(Bytes({0x80, 4, 0x8d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 'x', '.'}));
   ASSERT_FALSE(read.ok());
@@ -450,7 +450,7 @@ json Lists(std::initializer_list<int64_t> counts) {
   return lists;
 }
 
-// The calls wait behind another one, so nobody knows whether they would end.
+// The calls wait behind another one, so it is unknown whether they would end.
 TEST_F(FlightRecorderTest, AcceptsAGatherWithTheCountsThatItsRootExpects) {
   for (const bool has_root : {true, false}) {
     WriteRanks(

@@ -82,7 +82,7 @@ TEST_F(CudaGdbTest, EndlessOutputIsCut) {
   EXPECT_LE(output.text.size(), kMostGdbText + 16384);
 }
 
-TEST_F(CudaGdbTest, OneThatCannotStartIsSaidSo) {
+TEST_F(CudaGdbTest, ReportsOneThatCannotStart) {
   const GdbOutput output =
       RunCudaGdb(folder_ + "/none", "/tmp/core.7", {kPatienceNs}, is_stopping_);
   EXPECT_NE(output.text.find("none"), std::string::npos) << "the shell says it: " << output.text;

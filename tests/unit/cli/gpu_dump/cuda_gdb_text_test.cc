@@ -88,7 +88,7 @@ TEST(CudaGdbTextTest, AKernelOfTheGpuAndAKernelInClusters) {
   EXPECT_EQ(dump.kernels(1).block(), "(320,1,1)");
 }
 
-TEST(CudaGdbTextTest, AGpuWithoutAKernelIsToldFromAnUnreadableText) {
+TEST(CudaGdbTextTest, DistinguishesAGpuWithoutAKernelFromAnUnreadableText) {
   EXPECT_TRUE(
       ReadGdb("No CUDA kernels.\nNo CUDA threads.\n", GdbRead::kNoKernel).kernels().empty());
   for (const char* text : {"", "\n\n", "Failed to read core file: not an ELF file\n",

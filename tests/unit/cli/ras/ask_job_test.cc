@@ -39,14 +39,14 @@ TEST_F(AskJobTest, AReleaseThatAQuestionCouldEndIsNotAsked) {
   EXPECT_THAT(answer.error(), HasSubstr("--ras=always"));
 }
 
-TEST_F(AskJobTest, NobodyIsAskedWhileACommunicatorIsCreated) {
+TEST_F(AskJobTest, AsksNoProcessWhileACommunicatorIsCreated) {
   RasQuestion question;
   question.changes_communicators = true;
   EXPECT_THAT(Ask("/usr/lib/libnccl.so.2.29.7", question).error(),
               HasSubstr("creating or ending a communicator"));
 }
 
-TEST_F(AskJobTest, WhatSwitchesItOffIsSaid) {
+TEST_F(AskJobTest, WhatSwitchesItOffIsReported) {
   tree_.Write("7/environ", std::string("A=1\0NCCL_RAS_ENABLE=0\0", 22));
   EXPECT_EQ(Ask("/usr/lib/libnccl.so.2.29.7").error(), "it is switched off: NCCL_RAS_ENABLE=0");
   RasQuestion question;

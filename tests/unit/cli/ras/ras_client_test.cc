@@ -184,14 +184,14 @@ TEST(RasClientTest, AGreetingWithoutEndIsGivenUp) {
   EXPECT_EQ(asked.answer.status().message(), "it answered with a long line");
 }
 
-TEST(RasClientTest, AClosedConnectionIsSaid) {
+TEST(RasClientTest, AClosedConnectionIsReported) {
   EXPECT_THAT(
       std::string(Ask([](int) {}).answer.status().message()),
       testing::AnyOf(HasSubstr("closed the connection"), HasSubstr("broke the connection")));
   EXPECT_EQ(Ask(AsNccl({false, "", ""})).answer.status().message(), "it closed the connection");
 }
 
-TEST(RasClientTest, NobodyListens) {
+TEST(RasClientTest, NoServerListens) {
   TcpEnd end;
   {
     const RasServer server(&Wait);

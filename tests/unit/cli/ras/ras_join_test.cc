@@ -102,7 +102,7 @@ TEST(RasJoinTest, SumsHaveALimitOfRanks) {
   EXPECT_EQ(left_out, 1u) << "the communicator is left out, and no more is counted";
 }
 
-// Rank 2 has made a Broadcast where the others have made an AllReduce, and nobody is behind.
+// Rank 2 has made a Broadcast where the others have made an AllReduce, and no rank is behind.
 TEST(RasJoinTest, SeveralOperationsAreSummedUp) {
   std::vector<std::string> ranks;
   for (int rank = 0; rank < 4; ++rank) {
@@ -157,7 +157,7 @@ TEST(RasJoinTest, RanksOfAWholeJobTellAlikeHostsApart) {
 }
 
 // The look at the pod of ranks 2 and 3 is missing: its processes are not those of the other pod.
-TEST(RasJoinTest, AHostThatNobodyHasLookedAtIsNoOtherOne) {
+TEST(RasJoinTest, AHostWithoutALookIsNotAnotherHost) {
   std::vector<std::string> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     ranks.push_back(JsonRank({rank,
@@ -172,7 +172,7 @@ TEST(RasJoinTest, AHostThatNobodyHasLookedAtIsNoOtherOne) {
       0u);
 }
 
-TEST(RasJoinTest, TheReasonWhyThereIsNoAnswerIsSaid) {
+TEST(RasJoinTest, TheReasonWhyThereIsNoAnswerIsReported) {
   v1::RasAnswer answer;
   answer.set_error("nobody listens");
   v1::Incident incident = ByStacks(12);
@@ -196,7 +196,7 @@ TEST(RasJoinTest, TextOfOlderReleasesIsRead) {
   EXPECT_THAT(incident.verdicts(0).evidence(), Contains(HasSubstr("process 7002 on node-2")));
 }
 
-TEST(RasJoinTest, RubbishIsSaidAndHarmless) {
+TEST(RasJoinTest, RubbishIsReportedAndHarmless) {
   for (const char* text : {"rubbish", "{\"nccl_version\": [[[", "#0-0 (zz) MISMATCH\n"}) {
     v1::Incident incident = ByStacks(12, "likely");
     JoinRas(Answer(text), Members(), &incident);

@@ -30,7 +30,7 @@ TEST(RasJsonTest, ARankBehindIsNamedWithItsProcess) {
   EXPECT_EQ(behind.named[0].node, "10.0.0.2");
 }
 
-TEST(RasJsonTest, EqualCountsAreNoFinding) {
+TEST(RasJsonTest, EqualCountsAreNotAFinding) {
   EXPECT_THAT(
       ReadRasJson(JsonAnswer({JsonCommunicator(
           "1", {JsonRank({0, "n", 1, {{"Reduce", 3}}}), JsonRank({1, "n", 2, {{"Reduce", 3}}})})})),

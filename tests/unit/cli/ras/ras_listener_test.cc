@@ -37,7 +37,7 @@ TEST(RasListenerTest, TheSocketOfAProcessOfTheJobIsFound) {
   EXPECT_THAT(found->pids, ElementsAre(getpid()));
 }
 
-TEST(RasListenerTest, NobodyListensThere) {
+TEST(RasListenerTest, NoServerListensThere) {
   std::string address;
   {
     const RasServer server([](int) {});

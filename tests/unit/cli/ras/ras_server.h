@@ -21,7 +21,7 @@
 
 namespace rollcall {
 
-// One line that the client has sent, without its end; "": it has closed the connection.
+// One line that the client has sent, without its end; empty if it has closed the connection.
 inline std::string LineOfClient(int fd) {
   std::string line;
   char byte = 0;

@@ -144,7 +144,7 @@ TEST_F(LookAtHostsTest, TheLimitIsNotPassedByLooksThatArriveTogether) {
   EXPECT_LE(count_seen(32), one_by_one);
 }
 
-TEST_F(LookAtHostsTest, ANameIsAFileOnlyIfItIsNoHost) {
+TEST_F(LookAtHostsTest, ANameIsAFileOnlyIfItIsNotAHost) {
   const std::string before = std::filesystem::current_path();
   tree_.Write("node-1", "good-1\ngood-2\n");
   std::filesystem::current_path(tree_.root());

@@ -24,7 +24,7 @@ TEST(RemoteHostsTest, HostFilesOfMpiAreRead) {
       ElementsAre("node-1", "node-2", "node-3", "fe80::1:2"));
 }
 
-TEST(RemoteHostsTest, WhatSshCouldTakeForAFlagIsNoHost) {
+TEST(RemoteHostsTest, WhatSshCouldTakeForAFlagIsNotAHost) {
   for (const char* text : {"-oProxyCommand=reboot", "a,-l", "$(reboot)", "a;b", "a b,c'd",
                            "\x1b[2J", "", "#", "a/b", "`x`", "a\\b"}) {
     EXPECT_EQ(ParseHosts(text).ok(), std::string(text) == "a b") << text;

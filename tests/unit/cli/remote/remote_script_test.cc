@@ -88,7 +88,7 @@ TEST_F(RemoteScriptTest, AProgramThatDoesNotArriveWholeIsNotRun) {
   EXPECT_FALSE(IsLeft());
 }
 
-TEST_F(RemoteScriptTest, TheErrorOfTheProgramIsSaid) {
+TEST_F(RemoteScriptTest, ReportsTheErrorOfTheProgram) {
   const RemoteLook look = Run("#!/bin/sh\necho first >&2\necho 'no \x1b[2J' >&2\nexit 3\n", {});
   EXPECT_EQ(look.error, "no ?[2J");
   EXPECT_FALSE(IsLeft());

@@ -46,7 +46,7 @@ TEST(ReportOnDiskTest, FieldsOfALaterReleaseAreLeftOutAndTextsAreCleaned) {
 }
 
 struct BadCase {
-  const char* content;  // nullptr: there is no file
+  const char* content;  // nullptr if there is no file
   const char* words;
 };
 
@@ -71,7 +71,7 @@ TEST(ReportOnDiskTest, WhatIsDamagedIsAnErrorWithItsName) {
   }
 }
 
-TEST(ReportOnDiskTest, WhatIsNoFileIsNotOpened) {
+TEST(ReportOnDiskTest, WhatIsNotAFileIsNotOpened) {
   const TemporaryTree tree;
   ASSERT_EQ(mkfifo((tree.root() + "/incident.json").c_str(), 0600), 0);
   EXPECT_THAT(std::string(ReadReport(tree.root()).status().message()),
@@ -86,7 +86,7 @@ TEST(ReportOnDiskTest, NestingWithoutEndIsAnError) {
   EXPECT_FALSE(ReadReport(tree.root() + "/deep.json").ok());
 }
 
-TEST(ReportOnDiskTest, AnIdIsNoPath) {
+TEST(ReportOnDiskTest, AnIdIsNotAPath) {
   const TemporaryTree tree;
   tree.Write("train-1/notes", "");
   tree.Write("report/incident.json", "{}");

@@ -115,7 +115,7 @@ class IncidentWatchTest : public testing::Test {
 
   std::string reports() const { return folder_.root() + "/reports"; }
 
-  // The incident of the report here; "": there is none.
+  // The incident of the report here, or empty.
   std::string Written() const {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.root())) {
       if (entry.path().filename() != "incident.json") continue;

@@ -74,7 +74,7 @@ TEST_F(LocalProgressTest, MoreSegmentsThanItReadsShowNoStandstill) {
   EXPECT_EQ(StandsStillFor(one), 0);
 }
 
-TEST_F(LocalProgressTest, AFolderThatDoesNotAnswerDelaysNobody) {
+TEST_F(LocalProgressTest, AFolderThatDoesNotAnswerDelaysNoCaller) {
   FileServer server(folder_, Name(4121), segment_.bytes());
   if (!server.problem().empty()) GTEST_SKIP() << server.problem();
   auto progress = std::make_unique<LocalProgress>(folder_);

@@ -86,7 +86,7 @@ TEST_F(OwnAttemptsTest, AsksFirstAboutTheAttemptThatItHasNotAskedAboutForLongest
   EXPECT_EQ(own_->Of(JobKey("a")), Ownership::kNo);
 }
 
-TEST_F(OwnAttemptsTest, AnAttemptThatNobodyHasAskedAboutIsUnknown) {
+TEST_F(OwnAttemptsTest, AnAttemptWithoutAQueryIsUnknown) {
   own_->Learn({}, steady_clock::now());
   EXPECT_EQ(own_->Of(JobKey("a")), Ownership::kUnknown);
   EXPECT_TRUE(daemon_.asked().empty());

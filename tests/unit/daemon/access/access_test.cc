@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of the daemon's services, by every role and by nobody, over real sockets.
+// Every call of the daemon's services, by every role and without one, over real sockets.
 #include "daemon/access/access.h"
 
 #include <google/protobuf/descriptor.h>
@@ -121,7 +121,7 @@ class AccessTest : public testing::Test {
     return stream->Finish();
   }
 
-  // The jobs of this name, as the caller sees them. "": the owner of the daemon.
+  // The jobs of this name, as the caller sees them. Empty means the owner of the daemon.
   std::vector<std::string> JobsAs(const std::string& token, const std::string& job) {
     const auto stub = token.empty() ? v1::Query::NewStub(daemon_->InProcessChannel())
                                     : v1::Query::NewStub(channel_);
@@ -203,7 +203,7 @@ bool RefusesAStranger(const grpc::Status& status) {
          status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
 }
 
-TEST_F(AccessTest, NobodyMayCallAnything) {
+TEST_F(AccessTest, ACallerWithoutARoleMayCallNothing) {
   for (const CallAccess& row : kCallAccess) {
     const grpc::Status status = Call(std::string(row.method), "");
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << row.method;
@@ -254,7 +254,7 @@ TEST_F(AccessTest, WrongTokensCountTogetherByGrpcAndOnThePage) {
   EXPECT_NE(slowed.error_message().find("wait a minute"), std::string::npos);
   httplib::Client page("http://" + daemon_->http_address());
   EXPECT_EQ(page.Get("/api/v1/jobs", {{"Authorization", "Bearer guess"}})->status, 429);
-  // Who guesses behind the same address locks out nobody.
+  // A client that guesses behind the same address locks out no other.
   EXPECT_EQ(page.Get("/api/v1/jobs", {{"Authorization", "Bearer viewer"}})->status, 200);
   EXPECT_TRUE(Call(kGetStatus, "viewer").ok());
 }
@@ -423,7 +423,7 @@ class AccessLogTest : public AccessTest {
   const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
-TEST_F(AccessLogTest, NamesTheJobWhoseStacksSomebodyTakesAndHoldsNoLongText) {
+TEST_F(AccessLogTest, NamesTheJobWhoseStacksAnOperatorTakesAndHoldsNoLongText) {
   auto agent = std::make_unique<ReportingAgent>(
       channel_, As("agent"), std::vector<std::pair<std::string, std::string>>{{"team", "ours"}});
   ASSERT_TRUE(Eventually([this] { return JobsAs("", "ours").size() == 1; }));

@@ -114,7 +114,7 @@ class HandMadeAgent {
   explicit HandMadeAgent(grpc::Server* server) : HandMadeAgent(server->InProcessChannel({})) {}
   explicit HandMadeAgent(const std::shared_ptr<grpc::ChannelInterface>& channel)
       : HandMadeAgent(channel, "") {}
-  // Presents the token; "": none.
+  // Presents the token, unless it is empty.
   HandMadeAgent(const std::shared_ptr<grpc::ChannelInterface>& channel, const std::string& token)
       : stub_(v1::AgentLink::NewStub(channel)) {
     if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
@@ -631,7 +631,7 @@ TEST_F(AgentServiceTest, EndsAndCountsTheStreamOfAnAgentThatDoesNotRead) {
   int sent = 0;
   while (sent < kMany && service_.Send(sink_.connected(0).id, request)) ++sent;
   EXPECT_LT(sent, kMany);
-  EXPECT_GT(sent, 100);  // a burst of requests is no reason
+  EXPECT_GT(sent, 100);  // a burst of requests is not a reason
   EXPECT_FALSE(service_.Send(sink_.connected(0).id, request));
   EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_EQ(counters_.Get().dropped[static_cast<size_t>(Dropped::kStreams)], 1u);

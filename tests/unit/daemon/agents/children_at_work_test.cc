@@ -90,7 +90,7 @@ TEST_P(ChildrenAtWorkTest, AreThoseThatUseACpuOrMoveBytes) {
 INSTANTIATE_TEST_SUITE_P(All, ChildrenAtWorkTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(RemoveRanksTest, RanksAndWhatTheyHaveStartedAreNoChildren) {
+TEST(RemoveRanksTest, RanksAndWhatTheyHaveStartedAreNotChildren) {
   v1::ProcessStack stack = SampleAt(10, {{7}, {8}, {9, 0, 0, 8}, {10, 0, 0, 9}});
   RemoveRanks({8}, &stack);
   ASSERT_EQ(stack.children_size(), 1);

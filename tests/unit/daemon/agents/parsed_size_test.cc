@@ -109,7 +109,7 @@ TEST(ParsedSizeOfTickTest, AnHonestTickCountsForAboutWhatItTakes) {
   EXPECT_LE(SizeOf(bytes).value_or(0), 4 * taken);
 }
 
-// Of the whole program. 0: the allocator does not count.
+// Of the whole program. 0 if the allocator does not count.
 uint64_t AllocatedNow() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
@@ -146,11 +146,11 @@ const Hostile kFull[] = {
 INSTANTIATE_TEST_SUITE_P(Full, AllocatedSizeTest, testing::ValuesIn(kFull),
                          [](const auto& one) { return std::string(one.param.name); });
 
-TEST(ParsedSizeOfTickTest, FieldsThatNobodyKnowsCount) {
+TEST(ParsedSizeOfTickTest, UnknownFieldsCount) {
   EXPECT_GE(SizeOf(Times(1000, Delimited(1000, ""))).value_or(0), 64'000u);
 }
 
-TEST(ParsedSizeOfTickTest, WhatIsNoMessageHasNoSize) {
+TEST(ParsedSizeOfTickTest, WhatIsNotAMessageHasNoSize) {
   EXPECT_FALSE(SizeOf("\xff").has_value());
   EXPECT_FALSE(SizeOf(Delimited(kTick, "").substr(0, 1)).has_value());
   EXPECT_FALSE(SizeOf("\x12\x7f\x1a").has_value());  // longer than it is

@@ -61,7 +61,7 @@ TEST(StandingSampleTest, AnotherLineOrWorkBeginsANewRow) {
   for (const Seen& seen : moved) EXPECT_FALSE(Stands(After(Sample({}), Sample(seen))));
 }
 
-TEST(StandingSampleTest, ATraceOfWorkIsNone) {
+TEST(StandingSampleTest, ATraceOfWorkDoesNotCount) {
   EXPECT_TRUE(Stands(After(Sample({}), Sample({7, 5, 10.05, 5'000}))));
 }
 

@@ -6,7 +6,7 @@
 namespace rollcall {
 namespace {
 
-TEST(StreamLimitsTest, ThePortIsNoPartOfAPeersAddress) {
+TEST(StreamLimitsTest, ThePortIsNotAPartOfAPeersAddress) {
   EXPECT_EQ(PeerHost("ipv4:10.0.0.7:53214"), "ipv4:10.0.0.7");
   EXPECT_EQ(PeerHost("ipv6:%5B2001:db8::1%5D:80"), "ipv6:[2001:db8::1]");
   EXPECT_EQ(PeerHost("ipv6:[2001:db8::1]:81"), "ipv6:[2001:db8::1]");

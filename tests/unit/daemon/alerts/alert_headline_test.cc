@@ -76,7 +76,7 @@ TEST(AlertHeadlineTest, SaysHowOftenAHangHasComeBack) {
               StartsWith("gpt-16k hung again, 2nd time in 1 min, same rank and line: 16,384 GPUs"));
 }
 
-TEST(AlertHeadlineTest, AJobThatFailedStandsForNobody) {
+TEST(AlertHeadlineTest, AJobThatFailedNoLongerStandsStill) {
   AlertMessage message = Hung();
   v1::Verdict* root = message.incident.mutable_verdicts(0);
   root->set_cause("rank_died");
@@ -135,7 +135,7 @@ TEST(AlertNewsTest, LineCulpritCauseAdviceAndRepetitionAreNews) {
   EXPECT_EQ(said.size(), 6u);
 }
 
-TEST(AlertNewsTest, TheLengthOfTheWaitIsNone) {
+TEST(AlertNewsTest, TheLengthOfTheWaitIsNotAChange) {
   v1::Incident later = Hung().incident;
   later.mutable_verdicts(0)->set_summary("rank 4711 ...; 16,383 ranks have waited 48 s");
   later.mutable_verdicts(0)->set_waited_seconds(48);

@@ -183,7 +183,7 @@ TEST(TeamsTest, IsAMessageWithOneAdaptiveCard) {
   EXPECT_EQ(card["actions"][0]["url"], "https://rollcall.example/#/incident/llm-7");
 }
 
-TEST(TeamsTest, TextOfAJobIsNoMarkdown) {
+TEST(TeamsTest, TextOfAJobIsNotMarkdown) {
   AlertMessage message = Message();
   message.incident.mutable_verdicts(0)->set_summary("[click](https://evil.example) **now**");
   const json body = json::parse(WordsOf(AlertKind::kTeams, message));
@@ -262,7 +262,7 @@ TEST(OpsgenieTest, TheEndClosesTheAlertOfTheBeginning) {
   }
 }
 
-TEST(OpsgenieTest, AKeyThatWouldEndTheHeaderIsNone) {
+TEST(OpsgenieTest, RefusesAKeyThatWouldEndTheHeader) {
   AlertTarget target;
   target.kind = AlertKind::kOpsgenie;
   const auto requests = AlertRequests(target, "key\r\nX: y", {}, Message());
@@ -408,7 +408,7 @@ TEST(KubernetesTest, PodsOutsideTheNamespaceOfTheTenantGetNoEvent) {
 }
 
 // A process names its pod itself, and the daemon's token may create events in each namespace.
-TEST(KubernetesTest, WhatIsNoNameOfAPodGetsNoRequest) {
+TEST(KubernetesTest, WhatIsNotANameOfAPodGetsNoRequest) {
   for (const char* pod : {"", "train", "ml/", "/a", "ml/a/b", "../a", "ml/..", "ml/a/../b", "ML/a",
                           "m.l/a", "ml/a?x=1", "ml/a b", "ml/-a", "ml/a\n"}) {
     EXPECT_TRUE(Requests(AlertKind::kKubernetes, MessageOfPods({pod})).empty()) << pod;
@@ -429,7 +429,7 @@ TEST(KubernetesTest, NoMoreThanEightPodsGetAnEventAndLongTextsAreCut) {
   EXPECT_LE(event["message"].get<std::string>().size(), 1000u);
 }
 
-TEST(KubernetesTest, ATokenThatIsNoneIsRefused) {
+TEST(KubernetesTest, AMalformedTokenIsRefused) {
   AlertTarget target;
   target.kind = AlertKind::kKubernetes;
   for (const char* token : {"", "a b", "a\nb"}) {

@@ -9,7 +9,7 @@
 namespace rollcall {
 namespace {
 
-// Tenant, uid of the culprit (-1: not known), job; the oldest first.
+// Tenant, uid of the culprit (-1 if unknown), job; the oldest first.
 using Waiting = std::vector<std::tuple<std::string, int, std::string>>;
 
 size_t Find(const Waiting& waiting) {

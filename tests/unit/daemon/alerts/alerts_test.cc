@@ -155,7 +155,7 @@ TEST(AlertSenderTest, AHangThatLastsIsRememberedLongerThanOneThatIsOver) {
   EXPECT_EQ(counters.Get().dropped[static_cast<size_t>(Dropped::kAlerts)], 0u);
 }
 
-TEST(AlertSenderTest, AnEndThatNobodyWillAnnounceIsCounted) {
+TEST(AlertSenderTest, AnEndThatNoAlertWillAnnounceIsCounted) {
   Receiver receiver(0);
   AlertOptions options = To(AlertKind::kJson, receiver.url());
   options.most_announced = 1;

@@ -88,7 +88,7 @@ TEST(AdviceDeparturesTest, Rank0AloneInACallIsEnough) {
 }
 
 // A tensor that is made whole runs an autograd function, and no module.
-TEST(AdviceDeparturesTest, FullTensorIsNoForwardPass) {
+TEST(AdviceDeparturesTest, FullTensorIsNotAForwardPass) {
   const Verdict v = Standing(Meeting(AllGather(), AllReduce()),
                              "_redistribute.Redistribute.forward function.Function.apply "
                              "_api.DTensor.full_tensor train.log_weights",
@@ -96,7 +96,7 @@ TEST(AdviceDeparturesTest, FullTensorIsNoForwardPass) {
   EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
 }
 
-// A loop over metrics, of which one rank has one more, is no loop of training.
+// A loop over metrics, of which one rank has one more, is not a loop of training.
 TEST(AdviceDeparturesTest, AdvisesOnAMetricSyncedAloneInAnAbandonedLoop) {
   Verdict v =
       Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(561), 8, {"count"}),
@@ -108,7 +108,7 @@ TEST(AdviceDeparturesTest, AdvisesOnAMetricSyncedAloneInAnAbandonedLoop) {
   EXPECT_EQ(AdviceFor(v).front().id, "uneven-inputs") << "each step syncs it";
 }
 
-// A thread may have failed that nobody waits for.
+// A thread may have failed that no thread waits for.
 TEST(AdviceDeparturesTest, AFailedThreadExplainsOnlyAWaitForAnother) {
   for (const auto& [functions, id] : std::vector<std::tuple<const char*, const char*>>{
            {"threading.Condition.wait queue.Queue.get train.main", "thread-failed"},

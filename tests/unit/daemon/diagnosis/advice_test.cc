@@ -339,7 +339,7 @@ TEST(AdviceTest, AStackContradictsAGuessByTheCalls) {
 }
 
 // A rank that creates an NCCL communicator waits in torch's store, inside Rollcall's wrapper.
-TEST(AdviceTest, AnNcclCreationIsNoOtherBackend) {
+TEST(AdviceTest, AnNcclCreationIsNotAnotherBackend) {
   EXPECT_TRUE(Has(AdviceFor(MissingAt("TCPStore::wait train.main")), "mixed-backends"));
   for (const char* functions : {"TCPStore::wait <rollcall>.call train.main",
                                 "TCPStore::wait ProcessGroupNCCL::initNCCLComm train.main"}) {
@@ -406,7 +406,7 @@ TEST(AdviceTest, TheEndOfAWithBlockIsAHandler) {
   EXPECT_EQ(AdviceFor(v).front().id, "handles-an-exception");
 }
 
-TEST(AdviceTest, AWorkerOfAPoolIsNoThread) {
+TEST(AdviceTest, AWorkerOfAPoolIsNotAThread) {
   const std::vector<Advice> advice = AdviceFor(
       MissingAt("threading.Condition.wait pool.ApplyResult.wait pool.Pool.map train.main"));
   EXPECT_EQ(advice.front().id, "waits-for-a-child");

@@ -116,7 +116,7 @@ HostFact LinkDown(int64_t at = kWaitBegan - 3) {
   return {K::kLinkDown, "mlx5_2 port 1", 0, "mlx5_core 0000:98:00.0 ens3: Link down", At(at), 0};
 }
 
-TEST(HostEvidenceTest, HealthyHostsAreNoEvidence) {
+TEST(HostEvidenceTest, HealthyHostsAreNotEvidence) {
   JobBuilder with = Stalled(), without = Stalled();
   without.state.host_facts.clear();
   const Verdict verdict = Judge(with), plain = Judge(without);
@@ -210,7 +210,7 @@ TEST(HostEvidenceTest, ALaterMessageSaysSo) {
   EXPECT_EQ(verdict.advice.front().id, "gpu-fault");
 }
 
-TEST(HostEvidenceTest, AGpuOfAnotherJobIsNoEvidence) {
+TEST(HostEvidenceTest, AGpuOfAnotherJobIsNotEvidence) {
   JobBuilder job = Stalled();
   Add(5, {K::kXid, "GPU 0000:4b:00.0", 79, "GPU has fallen off the bus.", At(kWaitBegan), 0}, &job);
   const Verdict verdict = Judge(job);
@@ -279,7 +279,7 @@ TEST(HostEvidenceTest, ARateThatOthersExceedIsEvidence) {
       << "a slow link does not stop a call";
 }
 
-TEST(HostEvidenceTest, WhoNobodyCouldLookAtIsMissingEvidence) {
+TEST(HostEvidenceTest, ARankWithoutALookIsMissingEvidence) {
   JobBuilder job = Stalled();
   for (const int host : {2, 3}) {
     job.state.host_facts[absl::StrCat("node-", host)].probes[0] = {"kernel_log", "denied",
@@ -339,7 +339,7 @@ TEST(HostEvidenceTest, NamesTheRankOfAGpuThatFellOffTheBus) {
   EXPECT_EQ(Culprits(Judge(job)), std::vector<int32_t>{5});
 }
 
-TEST(HostEvidenceTest, WhatAllHostsShowIsSaidToBeSo) {
+TEST(HostEvidenceTest, MarksWhatAllHostsShow) {
   JobBuilder job = OneIsMissing();
   for (int host = 0; host < kHosts; ++host) {
     Add(host, {K::kFileSystemSilent, "/mnt/data", 0, "nfs4 fs1:/export", 0, 0}, &job);

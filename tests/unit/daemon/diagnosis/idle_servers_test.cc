@@ -104,7 +104,7 @@ class IdleServerTest : public testing::Test {
   JobBuilder job_{4};
 };
 
-TEST_F(IdleServerTest, AServerWithoutRequestsIsNoHang) {
+TEST_F(IdleServerTest, AServerWithoutRequestsIsNotAHang) {
   const Verdict v = Judge();
   EXPECT_EQ(v.certainty, Certainty::kPossible);
   EXPECT_EQ(

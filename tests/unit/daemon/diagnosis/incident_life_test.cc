@@ -512,7 +512,7 @@ TEST_F(IncidentsTest, DoesNotEndWhileAllHostsAreSilent) {
   EXPECT_TRUE(life_.live());
 }
 
-TEST_F(IncidentsTest, TheNormalEndIsNoIncident) {
+TEST_F(IncidentsTest, TheNormalEndIsNotAnIncident) {
   job_.Finish(24);
   for (int rank = 0; rank < 4; ++rank) {
     job_.Exit(rank, At(rank));
@@ -644,7 +644,7 @@ TEST_F(RestartTest, APartOfTheJobDoesNotChangeAConfirmedVerdict) {
   EXPECT_TRUE(life_.live()->is_stored);
 }
 
-TEST_F(RestartTest, AReportedContradictionIsNoNews) {
+TEST_F(RestartTest, AReportedContradictionIsNotNews) {
   job_.Finish(3);
   job_.Finish({0, 1, 2}, 1, AllReduce(), At(1));
   job_.Finish({3}, 1, AllReduce(7), At(1));

@@ -73,7 +73,7 @@ TEST(LearnedStepTest, AShortPastDecidesNothing) {
   EXPECT_EQ(First(job.state).step, -1);
 }
 
-TEST(LearnedStepTest, EqualCallsAreNoSteps) {
+TEST(LearnedStepTest, EqualCallsAreNotSteps) {
   JobBuilder job(4);
   job.Finish(100);
   job.Enter({0, 1, 2}, At(10));

@@ -64,7 +64,7 @@ TEST_F(NetworkEvidenceTest, TransfersOfOtherCommunicatorsDoNotCount) {
   EXPECT_TRUE(Samples().empty());
 }
 
-TEST_F(NetworkEvidenceTest, APeerThatTheCommunicatorLacksIsNone) {
+TEST_F(NetworkEvidenceTest, APeerThatTheCommunicatorLacksDoesNotCount) {
   Say(1, 1, 4);
   Say(2, 2, 2);
   for (const NetworkSample& sample : Samples()) EXPECT_TRUE(sample.states.empty());

@@ -136,7 +136,7 @@ TEST(NetworkVerdictTest, TellsThatSamplesAreMissing) {
 }
 
 // As of a call with more members than are asked: who is beyond them is not accused, nor who is not.
-TEST(NetworkVerdictTest, BeyondTheRanksThatWereAskedNobodyIsNamed) {
+TEST(NetworkVerdictTest, BeyondTheRanksThatWereAskedNoRankIsNamed) {
   Stall s;
   s.samples.resize(2);
   s.Apply();

@@ -201,7 +201,7 @@ TEST(NetworkWalkTest, CountsChannels) {
   EXPECT_EQ(walk.agreeing, 1);
 }
 
-TEST(NetworkWalkTest, AccusesNobodyBeyondAMissingOrTornSample) {
+TEST(NetworkWalkTest, BlamesNoRankBeyondAMissingOrTornSample) {
   std::vector<NetworkSample> samples = SamplesOf(With(InnocentRing(4), 2, kSends, W::kNone), 4);
   samples[2].states.clear();
   samples[2].is_whole = false;

@@ -36,7 +36,7 @@ Verdict Judge(const JobState& state, int now) {
   return verdicts.empty() ? Verdict() : verdicts[0];
 }
 
-// The seconds after which the incident is confirmed; 0: it is not within ten minutes.
+// The seconds after which the incident is confirmed; 0 if it is not within ten minutes.
 int ConfirmedAt(int trains_for) {
   IncidentLife life("job");
   for (int now = 20; now < 600; now += 10) {

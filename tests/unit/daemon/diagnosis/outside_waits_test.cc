@@ -134,7 +134,7 @@ TEST_F(OutsideWaitsTest, StacksAreTakenAgainWhileTheyWorkLessAndLessOften) {
   EXPECT_EQ(again, 5);
 }
 
-TEST_F(OutsideWaitsTest, TheExceptionThatIsHandledIsTold) {
+TEST_F(OutsideWaitsTest, ReportsTheHandledException) {
   culprit().place.handles = {"ValueError", "bad shard", "/x/data.py:40 in load_shard"};
   const Verdict v = Judge();
   EXPECT_EQ(v.advice.front().id, "handles-an-exception");
@@ -167,7 +167,7 @@ TEST_F(OutsideWaitsTest, ASocketToARankThatWaitsIsACycle) {
 }
 
 // The rank at the other end holds the store, and owes the key no more than others do.
-TEST_F(OutsideWaitsTest, ASocketToTheStoreIsNone) {
+TEST_F(OutsideWaitsTest, ASocketToTheStoreDoesNotCount) {
   for (int rank = 0; rank < 4; ++rank) job_.process(rank).host = "node-0";
   for (const char* call : {"doGet", "doWait"}) {
     culprit().place = {
@@ -178,7 +178,7 @@ TEST_F(OutsideWaitsTest, ASocketToTheStoreIsNone) {
   }
 }
 
-TEST_F(OutsideWaitsTest, ASocketToAnotherProcessIsNone) {
+TEST_F(OutsideWaitsTest, ASocketToAnotherProcessDoesNotCount) {
   culprit().place = {"/x/train.py:31 in ask", "socket.recv", true, " recv urlopen train.ask "};
   culprit().place.other_end = {999};
   EXPECT_EQ(Judge().advice.front().id, "downloads-alone");

@@ -78,7 +78,7 @@ TEST(OwnHostFactsTest, WhatConcernsTheHostStaysWithoutTheOthersNames) {
 }
 
 // Its Xid names the GPU's address, and often a process of the driver or none of the job's.
-TEST(OwnHostFactsTest, AnErrorOfAGpuThatNobodyIsKnownToUseStays) {
+TEST(OwnHostFactsTest, AnErrorOfAGpuWithoutKnownUsersStays) {
   const HostFact xid = {K::kXid, "GPU 0000:3b:00.0", 79, "pid=900, name=nv-hostengine", 5, 900};
   const HostFact lost = {K::kGpuLost, "GPU #3", 0, "GPU is lost", 0, 0};
   const std::vector<HostFact> off_the_bus = {lost, kGpuUsers[1]}, no_nvml;

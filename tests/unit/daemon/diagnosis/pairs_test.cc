@@ -238,8 +238,8 @@ TEST_F(PairsTest, TheIncidentOfAJobThatHasEndedDoesNotGoOn) {
   EXPECT_FALSE(Tell(&trainer_, &engine_, {std::nullopt, At(20)}).own.empty());
 }
 
-// Whoever tells it, both see the same.
-TEST_F(PairsTest, AContradictionOfTwoJobsIsToldOnce) {
+// Whichever reports it, both see the same.
+TEST_F(PairsTest, AContradictionOfTwoJobsIsReportedOnce) {
   trainer_.EnterWeights({0, 1}, At(10));
   engine_.job.On(kWeights);
   engine_.job.Enter({2, 3}, At(11), AllReduce());
@@ -257,7 +257,7 @@ TEST_F(PairsTest, TheOwnHangOfAJobIsItsOwn) {
   EXPECT_FALSE(trainer.told_by.has_value());
 }
 
-TEST_F(PairsTest, AWaitBehindTheOthersOwnHangIsToldByIt) {
+TEST_F(PairsTest, AWaitBehindTheOthersOwnHangIsReportedByIt) {
   trainer_.EnterWeights({0, 1}, At(12));
   engine_.job.On(kDp);
   engine_.job.Enter({0}, At(10));  // for its rank 1, which comes to nothing

@@ -53,7 +53,7 @@ TEST(PostMortemTest, BlamesTheRankThatWasKilledFirst) {
             "consequences");
 }
 
-TEST(PostMortemTest, AnEndWithUnknownStatusIsNoFailure) {
+TEST(PostMortemTest, AnEndWithUnknownStatusIsNotAFailure) {
   JobBuilder job = Waiting();
   job.EndUnseen(3, At(10.5));
   EndOthers(&job, 10.7);
@@ -123,7 +123,7 @@ TEST(PostMortemTest, AnExitCodeIsAFailure) {
   ExpectBlamed(Judge(job), Cause::kRankExited);
 }
 
-TEST(PostMortemTest, ANormalEndIsNoFailure) {
+TEST(PostMortemTest, ANormalEndIsNotAFailure) {
   JobBuilder job = Waiting();
   job.Exit(3, At(10.5));
   job.process(3).exit_code = 0;

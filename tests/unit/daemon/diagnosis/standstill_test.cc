@@ -135,7 +135,7 @@ TEST(StandstillTest, NamesNoThreadThatTheCulpritHasOrThatNotAllOthersHave) {
   EXPECT_EQ(many.Only().standstill.lacks_thread, "");
 }
 
-TEST(StandstillTest, WhoeverHasTheServerOfAStoreDoesNotSetItsKeys) {
+TEST(StandstillTest, TheProcessWithTheServerOfAStoreDoesNotSetItsKeys) {
   const auto in_store = [](std::vector<int32_t> server) {
     return RankPlaceOf{" poll c10d::TCPStore::doWait c10d::TCPStore::wait train.meet ",
                        "/x/train.py:5 in meet", std::move(server), EndKind::kSocket};
@@ -251,7 +251,7 @@ TEST(StandstillTest, AChildThatWritesToItsParentIsNotAServer) {
   EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
 }
 
-// Nobody knows the holders of some kinds of locks.
+// The holders of some kinds of locks are unknown.
 TEST(StandstillTest, BlamesNoRankForWhereItAsksForALockOfAFile) {
   const auto locks = [](const char* at) { return RankPlaceOf{" flock train.take ", at}; };
   const Verdict verdict =
@@ -266,7 +266,7 @@ TEST(StandstillTest, BlamesTheRankThatStandsElsewhere) {
   const RankPlaceOf barrier = {" pthread_barrier_wait main ", "/x/b.c:52 in main"};
   const RankPlaceOf batch = {" pthread_cond_wait TakeBatch main ", "/x/b.c:40 in TakeBatch"};
   EXPECT_EQ(CulpritsOf(StandingJob({barrier, barrier, batch}).Only()), Ranks{2});
-  // Of two, the one that waits for nobody else.
+  // Of two, the one that waits for no other rank else.
   EXPECT_EQ(CulpritsOf(StandingJob({batch, barrier}).Only()), Ranks{0});
 }
 
@@ -304,7 +304,7 @@ TEST(StandstillTest, ARankInTheKernelWaitsForAFileSystem) {
   EXPECT_THAT(verdict.summary, testing::HasSubstr("a file system that does not answer"));
 }
 
-TEST(StandstillTest, RanksThatNobodySeesMayWork) {
+TEST(StandstillTest, UnseenRanksMayWork) {
   StandingJob job({Reads(4001), kQueue, Reads(4000)});
   for (Process& process : job.state.processes) process.world_size = 8;
   EXPECT_EQ(job.Only().certainty, Certainty::kPossible);
@@ -457,7 +457,7 @@ TEST_P(DriverTest, NoJobStandsWhoseDriverMayIdle) {
   EXPECT_EQ(job_.Judge().empty(), GetParam().may_idle);
 }
 
-TEST_P(DriverTest, WhoLooksIsToldThatItIsPossible) {
+TEST_P(DriverTest, TellsThePersonWhoLooksThatItIsPossible) {
   Limits limits;
   limits.is_look = true;
   const std::vector<Verdict> verdicts = Diagnose(job_.state, At(61), limits);
@@ -524,7 +524,7 @@ void Connect(StandingJob* job, size_t rank, std::vector<int32_t> with, double re
   sockets.received_bytes = received_bytes;
 }
 
-TEST(StandstillTest, BlamesTheRankThatNobodyIsConnectedWith) {
+TEST(StandstillTest, BlamesTheRankWithoutAConnection) {
   StandingJob job({kSends, kReceives, kReceives});
   Connect(&job, 0, {4001}, 90);
   Connect(&job, 1, {4000}, 90);
@@ -542,7 +542,7 @@ TEST(StandstillTest, BlamesTheRankThatLacksAnAnswerAndTheOneThatOwesIt) {
   const Verdict verdict = job.Only();
   EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 2}));
   EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
-  // Nobody lacks one: who waits for all is in the middle.
+  // No rank lacks one: the rank that waits for all is in the middle.
   Connect(&job, 2, {4000}, 97);
   EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
   // Somebody else may come with a request.
@@ -630,7 +630,7 @@ TEST(StandstillTest, TellsOfAServiceForWhichAllWait) {
       verdict.summary,
       "all 3 ranks stand in `receive` (train.py:42), and wait for process 9000 (python), in a "
       "socket: no rank moves; 3 ranks have waited 50 s");
-  // It may answer in a thread that nobody sees.
+  // It may answer in an unseen thread.
   job.standings[0]->children[0].hides_a_wait = true;
   EXPECT_TRUE(job.Judge().empty());
   EXPECT_TRUE(ServiceJob(kServes).Judge().empty());

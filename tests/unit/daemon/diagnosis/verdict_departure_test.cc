@@ -43,7 +43,7 @@ Verdict Judge(CallArgs odd, int line) {
   return verdicts.empty() ? Verdict() : verdicts.front();
 }
 
-TEST(VerdictDepartureTest, ACallOfEachStepIsNoExtraCall) {
+TEST(VerdictDepartureTest, ACallOfEachStepIsNotAnExtraCall) {
   const Verdict v = Judge(Broadcast(), 14);
   EXPECT_EQ(v.departure.kind, Kind::kSkipped);
   EXPECT_EQ(v.divergence, DivergenceKind::kSkipped);
@@ -141,7 +141,7 @@ TEST(VerdictDepartureTest, WhereTheLoopMayGoOnARankHasLeftTheRestOut) {
   EXPECT_EQ(v.advice.front().id, "skipped-call");
 }
 
-TEST(VerdictDepartureTest, OfOldStacksNothingIsSaid) {
+TEST(VerdictDepartureTest, ReportsNothingOfOldStacks) {
   JobBuilder job(4);
   job.Finish(10);
   job.Enter({0, 1, 2}, At(10));

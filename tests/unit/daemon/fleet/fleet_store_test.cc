@@ -228,7 +228,7 @@ TEST_F(FleetStoreTest, ADaemonThatStartsAgainKeepsItsJobsAndTheirTokens) {
               !first->Claim(Row("d1"), {kTrain})->at(kTrain).is_mine);
 }
 
-TEST_F(FleetStoreTest, TwoDaemonsOfOneNameAreToldAndDoNotTakeTurns) {
+TEST_F(FleetStoreTest, ReportsTwoDaemonsOfOneNameThatDoNotTakeTurns) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
   DaemonRow other = Row("d1", "elsewhere");
@@ -239,7 +239,7 @@ TEST_F(FleetStoreTest, TwoDaemonsOfOneNameAreToldAndDoNotTakeTurns) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--daemon-name=NAME"));
   Age("d1", kLease);
   Renew(two.get(), other);
-  // The first one was only slow. Its address is that of nobody now.
+  // The first one was only slow. Its address is that of no daemon now.
   EXPECT_TRUE(absl::IsFailedPrecondition(one->Renew(Row("d1"), kLease).status()));
   // And of one that took over at the same address.
   const auto three = Make();
@@ -295,7 +295,7 @@ TEST_F(FleetStoreTest, KeepsAJobWhoseHandOverFailed) {
       << "a new one counts";
 }
 
-TEST_F(FleetStoreTest, WhatIsReleasedIsNobodysAndItsTokenGoesOn) {
+TEST_F(FleetStoreTest, WhatIsReleasedHasNoOwnerAndItsTokenGoesOn) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));
   Renew(two.get(), Row("d2"));
@@ -379,8 +379,8 @@ TEST_F(FleetStoreTest, AServerThatSaysNothingDoesNotHoldTheThread) {
   Renew(store.get(), Row("d1"));
 }
 
-// A claim that began before a renewal was committed must not take the job after the renewal:
-// whoever renewed would not hear of it.
+// A claim that began before a renewal was committed must not take the job after the renewal: the
+// daemon that renewed would not learn of it.
 TEST_F(FleetStoreTest, AClaimWaitsForARenewalThatIsUnderWay) {
   const auto one = Make(), two = Make();
   Renew(one.get(), Row("d1"));

@@ -378,7 +378,7 @@ TEST_F(FleetTest, WantsAndKeepsAJobThatAgentsKeepAskingFor) {
   EXPECT_TRUE(fleet->claims().Owns(theirs)) << "though it prefers the other daemon";
 }
 
-// What the daemon found out about the job is not all in the database: nobody would know of it.
+// What the daemon found out about the job is not all in the database: no daemon would learn of it.
 TEST_F(FleetTest, HandsAJobOverOnceAllAboutItIsWritten) {
   const JobId theirs = JobFor(1);
   database_.mine[theirs] = 6;
@@ -394,7 +394,7 @@ TEST_F(FleetTest, HandsAJobOverOnceAllAboutItIsWritten) {
   EXPECT_EQ(database_.theirs.count(theirs), 1u);
 }
 
-// Nobody would watch the job until the database takes the writes.
+// No daemon would watch the job until the database takes the writes.
 TEST_F(FleetTest, CancelsAHandOverWhoseWritesDoNotReachTheDatabase) {
   const JobId theirs = JobFor(1);
   writes_within_ns_ = 0;
@@ -424,7 +424,7 @@ TEST_F(FleetTest, ForgetsAJobOfAnotherDaemonOnceAllAboutItIsWritten) {
   EXPECT_EQ(fleet->claims().TokenOf(kJob), 0);
 }
 
-// It gave the job away, nobody took it, and the database lacks what it wrote about it.
+// It gave the job away, no daemon took it, and the database lacks what it wrote about it.
 TEST_F(FleetTest, TakesAJobBackOnceItsOwnWritesAboutItCanBeLoaded) {
   const JobId theirs = JobFor(1);
   database_.mine[theirs] = 6;

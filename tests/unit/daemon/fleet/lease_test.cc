@@ -10,7 +10,7 @@ namespace {
 
 Lease OfSixSeconds() { return Lease(6 * kSecond, kSecond); }
 
-TEST(LeaseTest, NobodyHasItBeforeTheFirstRenewal) {
+TEST(LeaseTest, NoDaemonHasItBeforeTheFirstRenewal) {
   EXPECT_FALSE(OfSixSeconds().IsHeld(0));
   EXPECT_EQ(OfSixSeconds().HeldUntil(), 0);
 }

@@ -152,7 +152,7 @@ class Model {
  public:
   explicit Model(const Rules& rules) : rules_(rules) {}
 
-  // "": every invariant holds in every state. Else the first that does not.
+  // Empty if every invariant holds in every state. Else the first that does not.
   std::string Explore();
   size_t states() const { return seen_.size(); }
   // For each state that Explore() found: the owner dies.
@@ -528,7 +528,7 @@ TEST(OwnershipModelTest, NorDoThreeDaemons) {
   std::cout << model.states() << " states\n";
 }
 
-TEST(OwnershipModelTest, WhoeverDiesIsReplacedWithinTenSeconds) {
+TEST(OwnershipModelTest, ADeadDaemonIsReplacedWithinTenSeconds) {
   for (const int speed : {95, 105}) {
     Rules rules;
     rules.speed = {speed, speed, speed};

@@ -150,7 +150,7 @@ std::string WhyNot(const std::string& path) {
   return std::string(SqliteHistory::OpenExisting(path).status().message());
 }
 
-TEST(OpenExistingTest, RefusesWhatIsNoHistoryAndLeavesItAsItIs) {
+TEST(OpenExistingTest, RefusesWhatIsNotAHistoryAndLeavesItAsItIs) {
   const TemporaryTree tree;
   const std::string path = tree.root() + "/history.db";
   EXPECT_THAT(WhyNot(path), HasSubstr("unable to open"));

@@ -272,7 +272,7 @@ TEST_P(HistoryQuestionsTest, FillsInTheFactsOfIncidentsThatAnEarlierReleaseSaved
   EXPECT_THAT(Ask(*next, By("host")), ElementsAre("node-0 15", "node-1 15", "node-9 1"));
 }
 
-TEST_P(HistoryQuestionsTest, ManyGapsBetweenTheWeeksAreNoProblem) {
+TEST_P(HistoryQuestionsTest, ManyGapsBetweenTheWeeksAreNotAProblem) {
   const auto history = Open();
   const int64_t now_ns = (kBeginS + 45 * kWeekS) * kSecond;
   for (int week = 0; week < 44; ++week) {

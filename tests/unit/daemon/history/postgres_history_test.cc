@@ -125,7 +125,7 @@ TEST_F(PostgresHistoryTest, ADaemonContinuesOnlyWhatItWrote) {
   EXPECT_EQ(LastNumber(*second, {"default", "one"}), 1) << "no id comes twice";
 }
 
-TEST_F(PostgresHistoryTest, WhoeverSavesAnIncidentContinuesIt) {
+TEST_F(PostgresHistoryTest, TheDaemonThatSavesAnIncidentContinuesIt) {
   const auto first = Open({}, "daemon-1"), second = Open({}, "daemon-2");
   ASSERT_TRUE(first->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
   ASSERT_TRUE(second->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
@@ -155,7 +155,7 @@ void SetOwner(SqlDatabase* db, const std::string& job, const std::string& daemon
   ASSERT_TRUE(status.ok()) << status;
 }
 
-TEST_F(PostgresHistoryTest, ARestartedDaemonContinuesTheJobsThatItOwnsWhoeverWroteThem) {
+TEST_F(PostgresHistoryTest, ARestartedDaemonContinuesTheJobsThatItOwnsByAnyWriter) {
   const auto first = Open({}, "daemon-1"), second = Open({}, "daemon-2");
   for (const char* job : {"moved", "kept", "free"}) {
     ASSERT_TRUE(first->Apply(WriteOfIncident(OpenIncident(job, 1))).ok());

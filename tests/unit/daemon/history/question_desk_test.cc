@@ -160,7 +160,7 @@ TEST_F(QuestionDeskTest, OneCallerAndTheCallersOfOneTenantLeaveRoomToOthers) {
   EXPECT_EQ(count("other", "a viewer of another"), 1);
 }
 
-TEST_F(QuestionDeskTest, NobodyWaitsForADeskThatEnds) {
+TEST_F(QuestionDeskTest, NoCallerWaitsForADeskThatEnds) {
   std::string answer;
   std::thread caller([&] { answer = Ask("slow", minutes(10)); });
   ASSERT_TRUE(Eventually([&] { return begun_ == 1; }));

@@ -54,7 +54,7 @@ TEST_F(AlertFoldsTest, AlertsTheFirstHangAndItsEndAfterAShortCalm) {
   EXPECT_EQ(EndsAt(1000), Ids{}) << "told once";
 }
 
-TEST_F(AlertFoldsTest, TheEndOfAJobIsToldAtOnce) {
+TEST_F(AlertFoldsTest, TheEndOfAJobIsReportedAtOnce) {
   folds_.Add(Hang(1), 0);
   EXPECT_TRUE(folds_.EndsNow(Over(Hang(1), "ended"), {}, 10 * kSecond));
   EXPECT_EQ(EndsAt(10'000), Ids{});
@@ -73,7 +73,7 @@ TEST_F(AlertFoldsTest, AHangOfTheSameSignatureContinuesTheAlertsOfTheFirst) {
   EXPECT_EQ(EndsAt(35), Ids{}) << "the end of the first is no news any more";
 }
 
-TEST_F(AlertFoldsTest, ResolvedIsToldOnceTheJobIsCalm) {
+TEST_F(AlertFoldsTest, ReportsResolvedOnceTheJobIsCalm) {
   for (int i = 1; i <= 6; ++i) {
     folds_.Add(Hang(i), i * 60 * kSecond);
     EXPECT_FALSE(folds_.EndsNow(Over(Hang(i)), {}, (i * 60 + 45) * kSecond));
@@ -156,7 +156,7 @@ TEST_F(AlertFoldsTest, AnotherLineAndWithoutLinesAnotherRankIsAnotherHang) {
   EXPECT_EQ(folds_.Add(Hang(5, 5, ""), kSecond).repeat.number(), 2);
 }
 
-TEST_F(AlertFoldsTest, NobodyIsToldOfTheEndOfWhatWasHeldBack) {
+TEST_F(AlertFoldsTest, NoAlertReportsTheEndOfWhatWasHeldBack) {
   folds_.Add(Hang(1), 0);
   folds_.SetTold(Hang(1), false);
   EXPECT_TRUE(folds_.EndsNow(Over(Hang(1)), {/*is_last=*/true, false}, kSecond));

@@ -94,7 +94,7 @@ TEST_F(HostHangsDeskTest, AnAgentLearnsNothingOfOtherTenants) {
             (Told{{"node-7/1", {"b"}}}));
 }
 
-TEST_F(HostHangsDeskTest, TellsNobodyWhoDoesNotWantToKnow) {
+TEST_F(HostHangsDeskTest, SendsNothingToAgentsThatDidNotAsk) {
   AgentName agent = Agent("node-7");
   agent.wants_host_hangs = false;
   desk_.Connected(agent);
@@ -102,7 +102,7 @@ TEST_F(HostHangsDeskTest, TellsNobodyWhoDoesNotWantToKnow) {
   EXPECT_EQ(Update({{"node-7", {Hang("a")}}}), Told());
 }
 
-TEST_F(HostHangsDeskTest, OfTooManyHangsThoseWithBrokenHardwareAreTold) {
+TEST_F(HostHangsDeskTest, SendsThoseWithBrokenHardwareOfTooManyHangs) {
   desk_.Connected(Agent("node-7"));
   HangsByHost hangs;
   for (int i = 0; i < 70; ++i) hangs["node-7"].push_back(Hang(absl::StrCat(i)));

@@ -75,7 +75,7 @@ TEST_F(IncidentAlertsTest, TheFirstAlertGoesOutWithoutTheLineAfterAWhile) {
   }));
 }
 
-TEST_F(IncidentAlertsTest, AHangThatIsOverMeanwhileIsToldWithItsEnd) {
+TEST_F(IncidentAlertsTest, AHangThatIsOverMeanwhileIsReportedWithItsEnd) {
   alert_waits_ns_ = kAlertWaitsNs;
   const auto book = Begin();
   Apply(HangOf(3), book.get());
@@ -183,7 +183,7 @@ TEST_F(IncidentAlertsTest, ARowGoesOnUnderOneNameAcrossARestart) {
   }
 }
 
-TEST_F(IncidentAlertsTest, AnAcknowledgementIsToldAndSharedWithTheRow) {
+TEST_F(IncidentAlertsTest, AnAcknowledgementIsReportedAndSharedWithTheRow) {
   const auto book = Begin();
   Flap(1, book.get());
   ASSERT_TRUE(Sends(1, *book));
@@ -195,7 +195,7 @@ TEST_F(IncidentAlertsTest, AnAcknowledgementIsToldAndSharedWithTheRow) {
   EXPECT_EQ(book->reader().All("train")[1].acknowledged().who(), "alice");
 }
 
-TEST_F(IncidentAlertsTest, PeopleAreRemindedUntilSomebodyAcknowledgesTheHang) {
+TEST_F(IncidentAlertsTest, RemindsPeopleUntilTheHangIsAcknowledged) {
   remind_every_ns_ = 50'000'000;
   const auto book = Begin();
   Apply(Hang(), book.get());

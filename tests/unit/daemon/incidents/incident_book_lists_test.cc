@@ -14,7 +14,7 @@
 namespace rollcall {
 namespace {
 
-// The most memory that this process has had at a time since the last call, in MiB; 0: the kernel
+// The most memory that this process has had at a time since the last call, in MiB; 0 if the kernel
 // does not say.
 int PeakMemory() {
   int kib = 0;

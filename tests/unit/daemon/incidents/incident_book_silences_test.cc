@@ -77,8 +77,8 @@ TEST_F(IncidentBookTest, ASilenceHoldsBackTheAlertUntilItEnds) {
   EXPECT_EQ(CountAlerts(*book), 1u) << "once";
 }
 
-// Another daemon is whoever writes into the same store.
-TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilSomebodyEndsIt) {
+// A book that writes into the same store stands for another daemon.
+TEST_F(IncidentBookTest, ASilenceOfAnotherDaemonHoldsBackTheAlertUntilItEnds) {
   const auto book = Begin();
   book->actions().RefreshSilences();
   v1::Silence silence = OfAllJobs();
@@ -112,7 +112,7 @@ TEST_F(IncidentBookTest, AHangThatIsOverBeforeItsSilenceEndsIsNeverAnnounced) {
   EXPECT_TRUE(book->reader().All("train")[0].has_silenced()) << "why nobody was told";
 }
 
-TEST_F(IncidentBookTest, TheEndOfAnAnnouncedHangIsToldInSpiteOfASilence) {
+TEST_F(IncidentBookTest, TheEndOfAnAnnouncedHangIsReportedDespiteASilence) {
   const auto book = Begin();
   Apply(Hang(), book.get());
   EXPECT_TRUE(Sends(1, *book));

@@ -58,7 +58,7 @@ TEST_F(IncidentBookTest, AnIncidentOfAnUnprovenJobGivesWayToTheStoredOne) {
   EXPECT_EQ(CountAlerts(*book), 0u) << "the owner has announced it";
 }
 
-TEST_F(IncidentBookTest, AnIncidentOfAnUnprovenJobStaysIfNobodyStoredAnother) {
+TEST_F(IncidentBookTest, AnIncidentOfAnUnprovenJobStaysIfNoOtherIsStored) {
   ownership_.is_unproven = true;
   const auto book = Begin();
   Apply(Hang(), book.get());

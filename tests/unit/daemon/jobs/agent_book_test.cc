@@ -73,7 +73,7 @@ TEST_F(AgentBookTest, RemembersTheNewestEndedRunsOfAHost) {
   EXPECT_EQ(tick(99, kNow + 61 * kSecondNs), agents[99]);
 }
 
-// Nobody else would say that its host is lost.
+// No other agent would show that its host is lost.
 TEST_F(AgentBookTest, ForgetsNoAgentThatIsNotYetSilentHoweverManyAreGone) {
   constexpr int kAgents = 200'010;
   for (int i = 0; i < kAgents; ++i) {

@@ -29,7 +29,7 @@ TEST(FirstTicksTest, ASlowAgentLosesItsTurn) {
   EXPECT_EQ(turns.Next(0), (Ids{"slow"}));
   EXPECT_EQ(turns.Next(FirstTicks::kTurnNs - kMs), Ids{});
   EXPECT_EQ(turns.Next(FirstTicks::kTurnNs), (Ids{"next"}));
-  turns.Done("slow");  // it comes after all, and takes nobody's turn
+  turns.Done("slow");  // it comes after all, and takes no other's turn
   EXPECT_EQ(turns.Next(FirstTicks::kTurnNs + kMs), Ids{});
 }
 

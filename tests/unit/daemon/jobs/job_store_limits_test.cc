@@ -103,7 +103,7 @@ TEST(JobStoreLimitsTest, JobsThatAreOverMakeRoomForLivingOnes) {
 }
 
 // A launcher's helper may end before its agent has looked whose it is.
-TEST(JobStoreLimitsTest, AJobThatNobodyKnownBeganIsTheFirstKnownUsers) {
+TEST(JobStoreLimitsTest, AJobWithoutAKnownStarterIsTheFirstKnownUsers) {
   DaemonCounters counters;
   JobStore store("unnamed", JobStoreLimits(), &counters);
   store.Apply("node", MakeTick(1, "train"), 1);
@@ -157,7 +157,7 @@ TEST(JobStoreLimitsTest, AFloodOfProcessesLeavesAnotherUsersJobs) {
             std::make_tuple(Dropped::kProcesses, std::string("7"), std::string("node")));
 }
 
-// Whoever knows the name of another user's job.
+// A user may know the name of another user's job.
 TEST(JobStoreLimitsTest, ChargesAFloodToItsOwnUserInAnotherUsersJob) {
   DaemonCounters counters;
   JobStoreLimits most;

@@ -38,7 +38,7 @@ inline v1::CommUpdate* AddComm(v1::Tick* tick, uint64_t id, int rank, int size) 
 }
 
 // Adds the records of `count` equal calls, from position `first` on, each entered 100 ns after the
-// one before. A duration of -1: the calls have not returned.
+// one before. A duration of -1 means that the calls have not returned.
 inline void AddRecords(v1::CommUpdate* comm, uint64_t first, int count, int64_t duration = 5) {
   v1::RecordBatch* batch = comm->mutable_records();
   batch->set_first_index(first);

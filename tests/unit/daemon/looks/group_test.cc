@@ -18,7 +18,7 @@ namespace {
 
 struct Seen {
   const char* host;
-  int rank;  // -1: it has ended
+  int rank;  // -1 if it has ended
   const char* launcher = "10";
   uint64_t start = 77;
   int world = 4;

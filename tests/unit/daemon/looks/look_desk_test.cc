@@ -149,13 +149,13 @@ TEST_F(LookDeskTest, OnlyTheNamedHostsAreAsked) {
   EXPECT_EQ(asked_.count(AgentOf("node-1").id), 0u);
 }
 
-TEST_F(LookDeskTest, NobodyWaitsAnyLonger) {
+TEST_F(LookDeskTest, NoCallerWaitsAnyLonger) {
   silent_ = {AgentOf("node-2").id};
   goes_on_ = false;
   EXPECT_TRUE(absl::IsCancelled(Look().status()));
 }
 
-TEST_F(LookDeskTest, ATimeThatIsWrongAsksNobody) {
+TEST_F(LookDeskTest, AWrongTimeAsksNoDaemon) {
   v1::LookRequest request;
   for (const int apart_ms : {-1, 500, 61'000}) {
     request.set_apart_ms(apart_ms);
@@ -177,7 +177,7 @@ TEST_F(LookDeskTest, ADaemonThatStopsBeginsNoLook) {
   EXPECT_TRUE(absl::IsCancelled(Look().status()));
 }
 
-// A look that has a place is told that nobody waits for it.
+// A look that has a place is told that no caller waits for it.
 class LookPlacesTest : public LookDeskTest {
  protected:
   void SetUp() override {

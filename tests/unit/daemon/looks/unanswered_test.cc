@@ -43,7 +43,7 @@ TEST(UnansweredHostsTest, ManyReasonsAreCounted) {
   EXPECT_EQ(lines.back(), "hosts did not answer for 85 other reasons");
 }
 
-TEST(UnansweredHostsTest, NothingIsSaidOfThoseThatAnswered) {
+TEST(UnansweredHostsTest, NothingIsReportedOfThoseThatAnswered) {
   EXPECT_THAT(UnansweredHosts({Unanswered("fine", "")}), IsEmpty());
 }
 

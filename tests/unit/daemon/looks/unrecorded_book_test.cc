@@ -60,7 +60,7 @@ TEST_F(UnrecordedBookTest, AListGoesWithItsAgent) {
   EXPECT_THAT(Jobs(), IsEmpty());
 }
 
-TEST_F(UnrecordedBookTest, AProcessWithoutOthersIsNoDistributedJob) {
+TEST_F(UnrecordedBookTest, AProcessWithoutOthersIsNotADistributedJob) {
   book_.Set(AgentOf("node-1"), ListOfRanks(Listed{0, -1}));
   EXPECT_THAT(Jobs(), IsEmpty());
 }
@@ -91,7 +91,7 @@ TEST_F(UnrecordedBookTest, ANameOfSeveralTenantsNeedsTheTenant) {
   EXPECT_TRUE(book_.Find("train.py", "b", Tenants::All()).ok());
 }
 
-TEST_F(UnrecordedBookTest, AnUnknownNameIsToldWhichThereAre) {
+TEST_F(UnrecordedBookTest, TheErrorForAnUnknownNameListsTheKnownOnes) {
   book_.Set(AgentOf("node-1"), ListOfRanks(Listed{0}));
   const auto found = book_.Find("tarin.py", "", Tenants::All());
   EXPECT_TRUE(absl::IsNotFound(found.status()));

@@ -88,7 +88,7 @@ TEST(GpuDumpWatchTest, EachConfirmedIncidentIsAskedOnce) {
   EXPECT_TRUE(watch.Next(kDumpedJob, "job-2", targets));
 }
 
-TEST(GpuDumpWatchTest, AnIncidentOfWhichNobodyCanBeAskedIsSaidSo) {
+TEST(GpuDumpWatchTest, ReportsThatNoProcessOfAnIncidentCanBeAsked) {
   GpuDumpWatch watch;
   const auto request = watch.Next(kDumpedJob, "job-1", {});
   ASSERT_TRUE(request);

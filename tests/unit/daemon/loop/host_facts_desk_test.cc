@@ -129,7 +129,7 @@ class HostFactsDeskTest : public testing::Test {
   std::vector<std::pair<std::string, v1::GatherHostFacts>> asked_;
 };
 
-TEST_F(HostFactsDeskTest, NobodyIsAskedAboutAHealthyJob) {
+TEST_F(HostFactsDeskTest, AsksNoProcessAboutAHealthyJob) {
   Run(false, 20);
   EXPECT_TRUE(asked_.empty());
 }
@@ -220,7 +220,7 @@ TEST_F(HostFactsDeskTest, AnAnswerReachesTheIncidentAndItsVerdict) {
   EXPECT_TRUE(is_said) << incident.verdicts(0).DebugString();
 }
 
-TEST_F(HostFactsDeskTest, AnswersThatNobodyAskedForAreIgnored) {
+TEST_F(HostFactsDeskTest, UnrequestedAnswersAreIgnored) {
   Run(true);
   ASSERT_EQ(asked_.size(), 2u);
   const uint64_t request = asked_[0].second.request();

@@ -131,7 +131,7 @@ TEST_F(JobPairsTest, TheReferralEndsWithTheWait) {
   EXPECT_GT(pairs_.Changes(kTrainer), changes);
 }
 
-// Nobody of it waits, so by itself it would never look.
+// No rank of it waits, so by itself it would never look.
 TEST_F(JobPairsTest, AJobThatHoldsAnotherUpAndDoesNotWaitIsSummoned) {
   for (const int rank : {2, 3}) {
     v1::CommUpdate* comm = tick_.mutable_processes(rank)->mutable_communicators(0);
@@ -150,13 +150,13 @@ TEST_F(JobPairsTest, AJobThatHoldsAnotherUpAndDoesNotWaitIsSummoned) {
   EXPECT_FALSE(incidents_->reader().Brief(kTrainer).live.has_value());
 }
 
-TEST_F(JobPairsTest, AJobOfAnotherTenantIsNoPartner) {
+TEST_F(JobPairsTest, AJobOfAnotherTenantIsNotAPartner) {
   for (const int rank : {2, 3}) tick_.mutable_processes(rank)->mutable_identity()->set_tenant("b");
   Apply();
   EXPECT_FALSE(pairs_.Find(kTrainer, timeline_.Now()).has_value());
 }
 
-TEST_F(JobPairsTest, AJobWithoutASharedCommunicatorIsNoPartner) {
+TEST_F(JobPairsTest, AJobWithoutASharedCommunicatorIsNotAPartner) {
   for (const int rank : {2, 3}) {
     tick_.mutable_processes(rank)->mutable_communicators(0)->set_id(kShared + 1);
   }

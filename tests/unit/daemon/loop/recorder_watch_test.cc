@@ -65,7 +65,7 @@ class RecorderWatchTest : public testing::Test {
     return verdicts;
   }
 
-  // The same while nobody knows whether rank 1 stands.
+  // The same while it is unknown whether rank 1 stands.
   std::vector<Verdict> MovingAt(int64_t second) {
     job_.processes[1].standing = nullptr;
     std::vector<Verdict> verdicts(1);

@@ -219,7 +219,7 @@ TEST_F(StackDeskTest, TheTransfersOfEveryAskedProcessAreKept) {
     for (const v1::ProcessRef& process : take.processes()) {
       v1::StackReply reply = Reply(take.request(), process.pid(), "train");
       *reply.mutable_stack()->add_network() = TransfersOn(5);
-      *reply.mutable_stack()->add_network() = TransfersOn(6);  // nobody has asked for it
+      *reply.mutable_stack()->add_network() = TransfersOn(6);  // no caller has asked for it
       desk_->OnStackReply(TheAgent(), reply);
     }
     return true;

@@ -128,7 +128,7 @@ TEST(AttemptsTest, BeginsAnAttemptForASecondStartAtOneAddress) {
   }
 }
 
-TEST(AttemptsTest, ARankThatNobodyHadIsLateForAShortTimeOnly) {
+TEST(AttemptsTest, ARankWithoutAProcessIsLateForAShortTimeOnly) {
   for (const bool is_late : {true, false}) {
     Attempts attempts;
     attempts.Place(RankAtOneAddress(0, 100, 10));
@@ -264,7 +264,7 @@ TEST(AttemptsTest, AHelperThatInheritsTheRankBelongsToItsParentsAttempt) {
   EXPECT_EQ(attempts.Place(helper), 0);
 }
 
-// Nobody saw the process on the lost host end, so its rank seems to be alive.
+// No agent saw the process on the lost host end, so its rank seems to be alive.
 TEST(AttemptsTest, ARankThatComesBackOnAnotherHostIsANewAttempt) {
   Attempts attempts;
   ProcessStart before = Rank(0, 100, 10), after = Rank(0, 100, 60);
@@ -389,7 +389,7 @@ TEST(AttemptsTest, ACommunicatorThatAProcessJoinsLaterCountsToo) {
   Attempts attempts;
   attempts.Place(Rank(2, 100, 10));
   attempts.AddCommunicators({"node-1", 100, 100}, {77});
-  attempts.AddCommunicators({"node-1", 999, 999}, {78});  // nobody knows it
+  attempts.AddCommunicators({"node-1", 999, 999}, {78});  // it is unknown
   ProcessStart twice = Rank(2, 101, 10);
   twice.communicators = {77};
   EXPECT_EQ(attempts.Place(twice), 0);
@@ -437,7 +437,7 @@ TEST(AttemptsTest, AReplicaThatStartsAgainWhileOthersLiveBelongsToTheirAttempt) 
   EXPECT_EQ(attempts.Place(next), 1) << "nobody was left";
 }
 
-// A host of the first start was lost, so nobody has seen the end of its rank.
+// A host of the first start was lost, so no agent has seen the end of its rank.
 TEST(AttemptsTest, AReplicaOfARequeuedJobIsANewAttempt) {
   Attempts attempts;
   for (int32_t rank = 0; rank < 4; ++rank) {

@@ -39,7 +39,7 @@ TEST(RacingThreadsTest, AThreadWithItsFirstCallRaces) {
   EXPECT_EQ(CountRacing(CallsOf({kMain, kMain, kMain, kOther})), 2u);
 }
 
-TEST(RacingThreadsTest, WhoeverCallsBackwardWaitsForTheThreadOfPyTorch) {
+TEST(RacingThreadsTest, TheCallerOfBackwardWaitsForTheThreadOfPyTorch) {
   EXPECT_EQ(CountRacing(CallsOf({kMain, kOther, kMain, kOther}, "pt_autograd_0")), 0u);
 }
 

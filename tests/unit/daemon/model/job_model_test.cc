@@ -96,7 +96,7 @@ TEST(JobModelTest, FindsTheRankThatIsAlwaysLast) {
   EXPECT_EQ(arrivals.late_ns, 200'000'000 - 2000);
 }
 
-TEST(JobModelTest, NotesTheFirstCallOfEachKindWhoeverReportsIt) {
+TEST(JobModelTest, NotesTheFirstCallOfEachKindFromAnyReporter) {
   Ranks ranks(2);
   for (const uint64_t count : {8, 9, 8, 7}) ranks.Call(1, kStart, count);
   for (const uint64_t count : {8, 9, 8, 7, 6}) ranks.Call(0, kStart, count);
@@ -355,7 +355,7 @@ TEST(JobModelTest, AnAbortedCommunicatorDoesNotMeanARestart) {
   EXPECT_EQ(ranks.model.state().world_restarts, 0);
 }
 
-TEST(JobModelTest, ADestroyedWorldCommunicatorIsNoRestart) {
+TEST(JobModelTest, ADestroyedWorldCommunicatorIsNotARestart) {
   Ranks ranks(2);
   ReportWorld(1, 0, MemberState::kReady, 10, 11, &ranks);
   ReportWorld(1, 0, MemberState::kDestroyed, 10, 20, &ranks);

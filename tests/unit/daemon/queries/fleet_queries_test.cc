@@ -105,7 +105,7 @@ class ByName : public Authenticator {
 // The parts of a daemon that answer.
 class OneDaemon {
  public:
-  // `tls`: nullptr: none.
+  // `tls`: nullptr if there is none.
   OneDaemon(Town* town, const std::string& name, std::shared_ptr<const TlsFiles> tls = nullptr)
       : view(town, name), town_(town), name_(name) {
     IncidentBookOptions options;
@@ -365,7 +365,7 @@ TEST_F(FleetQueriesTest, LooksAtEachHostOfAJobOnceThroughItsDaemon) {
   EXPECT_THAT(hosts, testing::UnorderedElementsAre("node-1", "node-2"));
 }
 
-TEST_F(FleetQueriesTest, ALookOfAnotherDaemonEndsWhenNobodyWaitsForIt) {
+TEST_F(FleetQueriesTest, ALookOfAnotherDaemonEndsWhenNoCallerWaitsForIt) {
   ListRanks("node-2", 2, 2, &b_.unrecorded);
   b_.silent_agents = true;
   v1::LookRequest request;
@@ -402,7 +402,7 @@ TEST_F(FleetQueriesTest, JobsOfTwoUsersWithOneNameAreNotMixed) {
   EXPECT_EQ(looks->front().host(), "node-1");
 }
 
-TEST_F(FleetQueriesTest, JobsThatHangComeFirstWhoeverHasThem) {
+TEST_F(FleetQueriesTest, JobsThatHangComeFirstWhicheverDaemonHasThem) {
   a_.Report("a-job");
   b_.Report("b-job");
   c_.Report("z-job");
@@ -463,7 +463,7 @@ TEST_F(FleetQueriesTest, AJobThatMovesIsListedOnceAsItsOwnerSaysIt) {
   EXPECT_EQ(status.jobs_total(), 1);
 }
 
-TEST_F(FleetQueriesTest, ADaemonAloneNamesNobody) {
+TEST_F(FleetQueriesTest, ADaemonAloneNamesNoOtherDaemon) {
   a_.Report("job");
   {
     const std::lock_guard<std::mutex> lock(town_.mutex);
@@ -574,7 +574,7 @@ TEST_F(FleetQueriesTest, ADaemonThatTakesTheCallerForAStrangerIsSilent) {
   EXPECT_THAT(std::string(job.message()), testing::Not(HasSubstr("another")));
 }
 
-// A connection that nobody takes looks like a daemon that stands still.
+// A connection that is not accepted looks like a daemon that stands still.
 class StandingStill {
  public:
   StandingStill() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -602,7 +602,7 @@ TEST_F(FleetQueriesTest, DaemonsThatDoNotAnswerAreNamedInTime) {
     const std::lock_guard<std::mutex> lock(town_.mutex);
     DaemonRow dead;
     dead.name = "d";
-    dead.address = "127.0.0.1:1";  // nobody listens
+    dead.address = "127.0.0.1:1";  // no server listens
     town_.daemons.push_back(dead);
   }
   // Long enough for those that answer, also on a busy machine.
@@ -634,7 +634,7 @@ TEST_F(FleetQueriesTest, ADaemonThatHasStartedAgainAnswersAgain) {
 }
 
 // If the asked daemon asked others in turn, two that take each other for the owner would never end.
-TEST_F(FleetQueriesTest, ADaemonThatIsAskedByAnotherAsksNobody) {
+TEST_F(FleetQueriesTest, ADaemonThatIsAskedByAnotherAsksNoOther) {
   SetOwner("job", "b");
   const int before = b_.view.asked;
   EXPECT_TRUE(absl::IsNotFound(JobOf(*a_.fleet, Named("job")).status()));
@@ -783,7 +783,7 @@ TEST_F(PeerAccessTest, TheSecretIsThatOfTheAskedDaemon) {
   EXPECT_EQ(GetStatus("secret of b", "owner"), grpc::StatusCode::UNAUTHENTICATED);
 }
 
-TEST_F(PeerAccessTest, TheSecretAloneIsNoCredential) {
+TEST_F(PeerAccessTest, TheSecretAloneIsNotACredential) {
   grpc::ClientContext context;
   context.AddMetadata("authorization", "Bearer secret of b");
   v1::StatusResponse response;
@@ -800,7 +800,7 @@ TEST_F(PeerAccessTest, ADaemonMayWhatItsCallerMay) {
   EXPECT_EQ(TakeStacks("operator"), grpc::StatusCode::OK);
 }
 
-TEST_F(PeerAccessTest, ADaemonIsNoAgent) {
+TEST_F(PeerAccessTest, ADaemonIsNotAnAgent) {
   const auto context = As("secret of b", "agent");
   const auto stream = v1::AgentLink::NewStub(b_.Dial())->Connect(context.get());
   v1::DaemonMessage message;

@@ -109,7 +109,7 @@ class QueriesTest : public testing::Test {
   JobPairs pairs_{&store_};
   CallRates rates_;
   PastViews past_;
-  AgentService agents_{nullptr};  // nobody connects
+  AgentService agents_{nullptr};  // no client connects
   std::unique_ptr<IncidentBook> incidents_;
   std::unique_ptr<Queries> queries_;
   std::unique_ptr<QuerySource> by_agent_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an anonymous report shows. Each text field of incident.proto is filled with a secret, so a
-// field that nobody has classified cannot reach a reader.
+// What an anonymous report shows. Each text field of incident.proto is filled with a secret, so an
+// unclassified field cannot reach a reader.
 #include "daemon/report/anonymize.h"
 
 #include <google/protobuf/message.h>
@@ -193,7 +193,8 @@ v1::Incident RealIncident() {
   return incident;
 }
 
-// "all ranks" is no secret, and a word of many sentences. A program without lines has only a name.
+// "all ranks" is not a secret, and a word of many sentences. A program without lines has only a
+// name.
 TEST(AnonymizeTest, HidesAProgramWithoutLinesAndNoRanks) {
   v1::Incident incident = RealIncident();
   v1::Verdict* verdict = incident.mutable_verdicts(0);

@@ -58,7 +58,7 @@ TEST(GpuDumpLinesTest, SayWhyThereIsNone) {
   EXPECT_TRUE(GpuDumpLines(v1::Incident()).empty());
 }
 
-TEST(GpuDumpLinesTest, AKernelThatDoesNotRunIsSaidSo) {
+TEST(GpuDumpLinesTest, ReportsThatNoKernelRuns) {
   v1::GpuDump dump = SpinningGpu();
   dump.mutable_kernels(0)->set_status("Pending");
   dump.mutable_kernels(0)->clear_places();

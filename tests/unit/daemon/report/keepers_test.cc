@@ -87,7 +87,7 @@ TEST(OtherEndOfAThreadTest, AChildWithASessionOfItsOwnMayBeAClient) {
   EXPECT_EQ(FindPlace(stack).other_end, std::vector<int32_t>{});
 }
 
-TEST(OtherEndOfAThreadTest, IsASocketOrAPipeAlsoWhereNobodyIsKnownThere) {
+TEST(OtherEndOfAThreadTest, IsASocketOrAPipeAlsoWithoutAKnownOtherEnd) {
   v1::ProcessStack stack = Process("Thread.join");
   AddPythonFrame("/home/user/train.py", "serve", 90, stack.mutable_threads(0));
   v1::ThreadStack* thread = stack.mutable_threads(0);

@@ -46,7 +46,7 @@ class Calls {
  public:
   Calls() { response_.mutable_now()->set_seconds(static_cast<int64_t>(kStart) + 60); }
 
-  // Times after kStart; `returned` 0: the call has not returned.
+  // Times after kStart; `returned` 0 if the call has not returned.
   v1::CallSpan* Add(int32_t rank, const std::string& operation, double position, double entered,
                     double returned) {
     v1::CallSpan* span = CommOf(rank)->add_calls();
@@ -209,7 +209,7 @@ TEST(TraceTest, MetadataSaysWhatTheTraceCovers) {
   EXPECT_EQ(data["incident"], "train-1");
 }
 
-TEST(TraceTest, TextThatIsNoUtf8DoesNotBreakTheJson) {
+TEST(TraceTest, TextThatIsNotUtf8DoesNotBreakTheJson) {
   Calls calls;
   v1::Incident incident = MakeIncident();
   incident.set_job("a\xff\"b");

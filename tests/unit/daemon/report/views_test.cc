@@ -144,7 +144,7 @@ TEST(CommunicatorViewTest, HasPages) {
   EXPECT_EQ(view.members(0).rank(), 3);
 }
 
-TEST(CommunicatorViewTest, DoesNotFindWhatIsNoId) {
+TEST(CommunicatorViewTest, DoesNotFindWhatIsNotAnId) {
   JobBuilder job(2);
   for (const char* id : {"", "dp", "ffff", "123456789012345678901234"}) {
     v1::CommunicatorRequest request;
@@ -228,7 +228,7 @@ TEST(CallsViewTest, ShowsTheStepThatARankRepeats) {
   EXPECT_FALSE(response.ranks(0).communicators(0).has_step()) << "too few calls are shown";
 }
 
-TEST(CallsViewTest, EqualCallsAreNoStep) {
+TEST(CallsViewTest, EqualCallsAreNotAStep) {
   JobBuilder job(1);
   job.Finish(60);
   v1::CallsResponse response;

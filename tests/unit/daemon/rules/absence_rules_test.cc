@@ -36,7 +36,7 @@ struct Case {
   std::function<void(JobBuilder& job)> change;  // may be empty
   Cause cause;
   double now;
-  Ranks blamed;  // empty: no verdict
+  Ranks blamed;  // empty if there is no verdict
   Certainty certainty = Certainty::kCertain;
 };
 
@@ -358,7 +358,7 @@ TEST(InitIncompleteTest, WithoutAMajorityNoSizeIsRight) {
 }
 
 // Two ranks with an old size have come first; of the others, one is still loading.
-TEST(InitIncompleteTest, TheFirstToComeAreNoMajority) {
+TEST(InitIncompleteTest, TheFirstToComeAreNotAMajority) {
   JobBuilder job = CreatedWithTwoSizes(false);
   job.comm().members.erase(2);
   job.comm().size = 3;

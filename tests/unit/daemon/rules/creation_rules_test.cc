@@ -122,7 +122,7 @@ TEST(SplitTest, TheMajorityMayWaitInSeveralCalls) {
   EXPECT_EQ(Blamed(v), (Ranks{2})) << v.summary;
 }
 
-// Two ranks split while two others reduce on the parent: nobody is in the right by number.
+// Two ranks split while two others reduce on the parent: neither side has the majority.
 TEST(SplitTest, EqualHalvesAreADeadlock) {
   JobBuilder job = Creating(4, {0, 1}, Op::kCommSplit, SplitId());
   job.Enter({2, 3}, At(10));
@@ -168,7 +168,7 @@ TEST_F(OneRankTest, NamesBothProcessesAndTheMissingRank) {
   EXPECT_EQ(v.advice.front().id, "ranks-numbered-twice");
 }
 
-TEST_F(OneRankTest, IsToldAtOnceIfNcclRefusesOne) {
+TEST_F(OneRankTest, IsReportedAtOnceIfNcclRefusesOne) {
   for (const bool is_refused : {true, false}) {
     job_.comm().rivals.front().is_refused = is_refused;
     const std::vector<Verdict> verdicts = Diagnose(job_.state, At(10.2), Limits());
@@ -198,7 +198,7 @@ TEST(TwoRanksZeroTest, TwoProcessesWithTheOnlyRankThatJoinsAreFound) {
   EXPECT_EQ(v.unclaimed, "rank 1");
 }
 
-// Rank 1 passed 4 and was refused; ranks 0 and 2 passed 3. Two of four are no majority.
+// Rank 1 passed 4 and was refused; ranks 0 and 2 passed 3. Two of four are not a majority.
 JobBuilder RefusedSize() {
   JobBuilder job(3);
   job.comm().other_size = 4;
@@ -221,8 +221,8 @@ TEST(RefusedSizeTest, TheRankThatNcclRefusesPassedTheWrongSize) {
   EXPECT_EQ(v.advice.front().id, "sizes-of-the-world-differ");
 }
 
-// It will not come, so nobody has to wait.
-TEST(RefusedSizeTest, TheRefusalIsToldAtOnce) {
+// It will not come, so no rank has to wait.
+TEST(RefusedSizeTest, ReportsTheRefusalAtOnce) {
   const JobBuilder job = RefusedSize();
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(10.2), Limits());
   ASSERT_EQ(verdicts.size(), 1u);

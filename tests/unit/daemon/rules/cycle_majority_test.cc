@@ -34,7 +34,7 @@ TEST(CycleByMajorityTest, TheRankThatAloneSendsToAllIsTheCulprit) {
                    "call"));
 }
 
-// With one peer nobody knows which of both is wrong.
+// With one peer it is unknown which of both is wrong.
 TEST(CycleByMajorityTest, OfOneSendWithoutItsReceiveBothRanksAreNamed) {
   JobBuilder job(4);
   job.Finish(11);

@@ -192,7 +192,7 @@ TEST_F(FreshnessTest, BlamesAnAbsentRankAlthoughAnotherHostIsSilent) {
 }
 
 // The agent's last report was in the middle of a call that has ended long ago.
-TEST_F(FreshnessTest, AStoppedAgentIsNoHang) {
+TEST_F(FreshnessTest, AStoppedAgentIsNotAHang) {
   job_.Enter({2, 3}, At(10));
   FallStale(kB, 10);
   job_.Finish({0, 1}, 400);
@@ -322,7 +322,7 @@ TEST_F(FreshnessTest, DoubtsTheWaitOfARankWithoutASegment) {
   EXPECT_NE(verdicts[0].certainty, Certainty::kCertain);
 }
 
-// The daemon has asked the agents for seldom ticks: nobody is stale. The job is healthy.
+// The daemon has asked the agents for seldom ticks: no rank is stale. The job is healthy.
 TEST_F(FreshnessTest, DoubtsAWaitThatReportsDoNotShowToBeLong) {
   job_.Enter({0, 1}, At(10));
   held_[kA] = held_[kB] = At(11.8);

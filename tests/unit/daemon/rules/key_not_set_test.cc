@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that wait for a key of a store: who has not set it, and when nobody is to blame.
+// Ranks that wait for a key of a store: who has not set it, and when no rank is to blame.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -120,7 +120,7 @@ TEST(KeyNotSetTest, TwoRanksThatWaitForEachOtherAreADeadlock) {
                    "set"));
 }
 
-TEST(KeyNotSetTest, WhereAllWaitNobodyIsMoreThanPossible) {
+TEST(KeyNotSetTest, NoCulpritIsMoreThanPossibleIfAllWait) {
   JobBuilder job = ThreeOfFourWait();
   AwaitKey(3, 12, &job);
   const Verdict v = First(job);
@@ -174,7 +174,7 @@ TEST(KeyNotSetTest, AThreadBesideTheMainOneMayWaitForGood) {
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(KeyNotSetTest, AShortWaitIsNone) {
+TEST(KeyNotSetTest, AShortWaitDoesNotCount) {
   JobBuilder job(2);
   job.Finish(5);
   AwaitKey(0, 60, &job);
@@ -193,7 +193,7 @@ TEST(KeyNotSetTest, ThePlaceOfAWorkerThatHasInheritedTheRankDoesNotCount) {
   EXPECT_EQ(First(job).waiting_ranks, (Ranks{0, 1}));
 }
 
-TEST(KeyNotSetTest, WithManyThatMaySetTheKeyNobodyIsNamed) {
+TEST(KeyNotSetTest, NamesNoRankIfManyMaySetTheKey) {
   JobBuilder job(40);
   for (int rank = 0; rank < 4; ++rank) AwaitKey(rank, 10, &job);
   EXPECT_TRUE(FindKeyWaits(job.state).calls.empty());

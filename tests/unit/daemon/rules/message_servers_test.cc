@@ -120,7 +120,7 @@ const Case kCases[] = {
      },
      Then::kBlames,
      {0, 1}},
-    // A listener excuses nobody.
+    // A listener excuses no rank.
     {"main_threads_that_stand_beside_listeners",
      3,
      [](MessageJob* job) {
@@ -144,7 +144,7 @@ const Case kCases[] = {
      },
      Then::kBlames,
      {0, 1}},
-    // What listeners answer each other is no work of main threads.
+    // What listeners answer each other is not work of main threads.
     {"main_threads_that_wait_for_each_other_while_listeners_answer_requests",
      3,
      [](MessageJob* job) {

@@ -24,7 +24,7 @@ struct Case {
   int ranks;
   std::function<void(MessageJob*)> happens;
   Cause cause;
-  Ranks blamed;  // empty: there is no verdict
+  Ranks blamed;  // empty if there is no verdict
   Certainty certainty;
 };
 
@@ -279,7 +279,7 @@ const Case kCases[] = {
      Cause::kUnmatchedP2p,
      {1},
      Certainty::kLikely},
-    // Whoever may yet send to a rank that waits for any one keeps its wait open.
+    // A rank that may yet send to a rank that waits for any one keeps its wait open.
     {"a_pool_at_work",
      4,
      [](MessageJob* job) {
@@ -386,7 +386,7 @@ TEST(MessageWordsTest, TheEvidenceCountsByTag) {
             "of communicator \"dp\"; 1 rank has waited 60 s");
 }
 
-TEST(MessageWordsTest, ATieTellsWhatEachSideLacksWhoeverWaitsLonger) {
+TEST(MessageWordsTest, ATieNamesWhatEachSideLacksWhicheverWaitsLonger) {
   for (const int later : {0, 1}) {
     MessageJob job(2);
     job.Send(0, 1, 8, later == 0 ? 10 : 11);

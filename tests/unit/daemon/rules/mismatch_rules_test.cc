@@ -31,7 +31,7 @@ struct Case {
   std::function<JobState()> job;
   Cause cause;
   uint64_t position;
-  Ranks blamed;  // empty: no verdict of either kind
+  Ranks blamed;  // empty if there is no verdict of either kind
   Fields fields;
   Certainty certainty = Certainty::kCertain;
 };

@@ -90,7 +90,7 @@ TEST(StartTest, DoesNotBlameARankThatWorks) {
   EXPECT_TRUE(AtStart(job.state, 70).empty());
 }
 
-TEST(StartTest, IsNotSureOfARankWhoseBytesNobodyHasSeen) {
+TEST(StartTest, IsNotSureOfARankWithUnseenBytes) {
   JobBuilder job = Starting();
   job.state.processes[0].standing = nullptr;
   EXPECT_EQ(AtStart(job.state, 70).at(0).certainty, Certainty::kPossible);
@@ -98,7 +98,7 @@ TEST(StartTest, IsNotSureOfARankWhoseBytesNobodyHasSeen) {
   EXPECT_EQ(AtStart(job.state, 70).at(0).certainty, Certainty::kLikely);
 }
 
-// Nobody takes samples of bytes then: a rank that loads slowly uses no CPU either.
+// No agent takes samples of bytes then: a rank that loads slowly uses no CPU either.
 TEST(StartTest, IsNotSureOfARankWhereOnlyCallsAreWatched) {
   JobBuilder job = Starting();
   job.state.processes[0].standing = nullptr;
@@ -224,8 +224,8 @@ TEST(AllWaitTest, TwoRanksAtDifferentPointsAreATie) {
   EXPECT_EQ(CulpritRanks(OnlyVerdict(AllWaiting({kMeet, kInit})).culprits), (Ranks{0, 1}));
 }
 
-// They may wait for somebody who is no rank.
-TEST(AllWaitTest, WhereAllWaitAtOnePointNobodyIsTheCulprit) {
+// They may wait for somebody who is not a rank.
+TEST(AllWaitTest, NoRankIsTheCulpritIfAllWaitAtOnePoint) {
   const Verdict v = OnlyVerdict(AllWaiting({kMeet, kMeet, kMeet}));
   EXPECT_TRUE(v.culprits.empty());
   EXPECT_EQ(v.certainty, Certainty::kPossible);
@@ -235,7 +235,7 @@ TEST(AllWaitTest, WhereAllWaitAtOnePointNobodyIsTheCulprit) {
       "not among them, and no rank has made an NCCL call yet; 3 ranks have waited 50 s");
 }
 
-// A controller that is no rank brings them work, by keys of a store.
+// A controller that is not a rank brings them work, by keys of a store.
 JobBuilder AwaitingKeys(const std::vector<std::string>& lines) {
   JobBuilder job = AllWaiting(lines);
   for (Process& process : job.state.processes) {
@@ -265,7 +265,7 @@ TEST(AllWaitTest, BlamesNoRankWhereAllWaitForKeysAtSeveralPoints) {
 }
 
 // The first collective of a group takes its id from the store, and all ranks meet in it.
-TEST(AllWaitTest, WhoWaitsInACollectiveIsNoWorker) {
+TEST(AllWaitTest, WhoWaitsInACollectiveIsNotAWorker) {
   JobBuilder job = AwaitingKeys({kMeet, kInit, kInit});
   for (const size_t rank : {1, 2}) {
     job.state.processes[rank].place.functions =
@@ -333,7 +333,7 @@ TEST(StartTest, AWorkerThatInheritedARankDoesNotRepresentIt) {
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{0});
 }
 
-TEST(StartTest, TheEndOfAnEarlierAttemptIsNoAbsence) {
+TEST(StartTest, TheEndOfAnEarlierAttemptIsNotAnAbsence) {
   JobBuilder job = Starting();
   for (int rank = 0; rank < 4; ++rank) {
     Process ended = job.state.processes[static_cast<size_t>(rank)];

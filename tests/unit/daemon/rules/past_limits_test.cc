@@ -41,7 +41,7 @@ TEST(PastLimitsTest, APeerThatWaitsNowhereIsLate) {
   EXPECT_EQ(Blamed(v), (Ranks{2})) << v.summary;
 }
 
-TEST(PastLimitsTest, ALostRecordIsNoSkippedCall) {
+TEST(PastLimitsTest, ALostRecordIsNotASkippedCall) {
   Exchanges steps(20);
   auto& records = steps.job.member(2).records;
   const auto lost = records.begin() + 3 * 17;
@@ -74,7 +74,7 @@ TEST(PastLimitsTest, WhereTrafficIsNotCompleteTheWaiterIsPossibleAtMost) {
   EXPECT_EQ(v.certainty, Certainty::kPossible) << v.summary;
 }
 
-TEST(PastLimitsTest, ATieIsNoneWhileRanksAreOnTheirWay) {
+TEST(PastLimitsTest, ThereIsNoTieWhileRanksAreOnTheirWay) {
   StepsOfCalls steps(8);
   for (int step = 0; step < 20; ++step) {
     for (const uint64_t count : {100, 200, 300}) steps.Call(AllReduce(count));

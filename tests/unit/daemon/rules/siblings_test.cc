@@ -55,7 +55,7 @@ TEST_F(SiblingsTest, NamesTheRankOfTheCommunicatorAndItsDevice) {
             "AllReduce #40 on communicator \"all ranks\"; 3 ranks have waited 60 s");
 }
 
-TEST_F(SiblingsTest, TheWaitOfASiblingIsNoEvidence) {
+TEST_F(SiblingsTest, TheWaitOfASiblingIsNotEvidence) {
   const Verdict v = Judge();
   EXPECT_FALSE(Says(v, "cudaStreamSynchronize"));
   EXPECT_TRUE(Says(v, "rank 3: its process uses no CPU time"));
@@ -80,7 +80,7 @@ TEST_F(SiblingsTest, EachRankStandsWhereItsOwnThreadStands) {
 }
 
 // Rank 2, the other one of that process, waits on another communicator.
-TEST_F(SiblingsTest, AWaitOfASiblingElsewhereIsNoExcuse) {
+TEST_F(SiblingsTest, AWaitOfASiblingElsewhereIsNotAnExcuse) {
   job_.AddCommunicator(78, "tp", {1, 0});
   job_.comm().has_siblings = true;
   job_.member(0).device = job_.member(1).device = 0;
@@ -95,7 +95,7 @@ TEST_F(SiblingsTest, AWaitOfASiblingElsewhereIsNoExcuse) {
 }
 
 // Ranks 2 and 3, of one process, have each left out a call of a communicator of its own.
-TEST_F(SiblingsTest, TheAbsenceOfASiblingExplainsNone) {
+TEST_F(SiblingsTest, TheAbsenceOfASiblingExplainsNoOther) {
   job_.state.communicators.erase(kAll);
   for (const uint64_t id : {uint64_t{78}, uint64_t{79}}) {
     const int device = id == 78 ? 0 : 1;

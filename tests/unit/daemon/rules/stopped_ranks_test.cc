@@ -105,7 +105,7 @@ TEST_P(StoppedRanksTest, OneThatAloneHasNotFinishedACallOfAnotherCommunicator) {
   EXPECT_NE(v.summary.find(Words()), std::string::npos) << v.summary;
 }
 
-TEST_P(StoppedRanksTest, TheOtherEndOfAReceiveAndNobodyElse) {
+TEST_P(StoppedRanksTest, TheOtherEndOfAReceiveAndNoOtherRank) {
   JobBuilder job(4);
   job.Finish(24);
   job.Issue(0, Recv(1), At(10));
@@ -122,7 +122,7 @@ TEST_P(StoppedRanksTest, TheOtherEndOfAReceiveAndNobodyElse) {
   EXPECT_EQ(verdicts[0].summary.rfind("rank 1 is " + Words(), 0), 0u) << verdicts[0].summary;
 }
 
-TEST_P(StoppedRanksTest, AllOfThemAreNoHangUnlessADebuggerDoesIt) {
+TEST_P(StoppedRanksTest, AllOfThemAreNotAHangUnlessADebuggerDoesIt) {
   for (const int rank : {0, 2, 3}) Advance(rank, 25);
   for (int rank = 0; rank < 4; ++rank) Stop(rank);
   EXPECT_EQ(Diagnose(job_.state, At(70), Limits()).empty(), GetParam().state != 't');

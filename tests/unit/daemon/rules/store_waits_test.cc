@@ -82,7 +82,7 @@ TEST(StoreWaitsTest, TheSameCallUnderAnotherIdIsNotProgress) {
 }
 
 // The communicator has ranks 1 to 3; stage 1 has left the call out.
-TEST(StoreWaitsTest, ARankThatIsNoMemberOnlyWaitsForTheCulprit) {
+TEST(StoreWaitsTest, ARankThatIsNotAMemberOnlyWaitsForTheCulprit) {
   JobBuilder job(4);
   job.state.communicators.clear();
   WaitInMessage(0, 1, false, 11, &job);
@@ -191,7 +191,7 @@ TEST(StoreWaitsTest, ARingInWhichAllReceiveFirstIsADeadlock) {
   EXPECT_EQ(Blamed(v), (Ranks{0, 1, 2})) << v.summary;
 }
 
-TEST(StoreWaitsTest, AWaitInTheProgramsOwnStoreIsNoCreation) {
+TEST(StoreWaitsTest, AWaitInTheProgramsOwnStoreIsNotACreation) {
   JobBuilder job(3);
   job.Finish(5);
   job.Enter({0, 1}, At(10));
@@ -213,7 +213,7 @@ TEST(StoreWaitsTest, WhoMakesACommunicatorAloneIsTheCulprit) {
   EXPECT_EQ(Blamed(v), (Ranks{3})) << v.summary;
 }
 
-TEST(StoreWaitsTest, WhereManyMayOweTheIdNobodyIsNamed) {
+TEST(StoreWaitsTest, NamesNoRankIfManyMayOweTheId) {
   JobBuilder job(40);
   for (int rank = 30; rank < 40; ++rank) WaitInStore(rank, kCollective, 12, &job);
   StuckCall call;

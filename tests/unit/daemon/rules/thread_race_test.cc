@@ -112,7 +112,7 @@ TEST_F(ThreadRaceTest, WithoutNamesTheContradictionStaysLikely) {
   EXPECT_EQ(verdicts.front().certainty, Certainty::kLikely);
 }
 
-// On a busy host the agent reads a name some ticks later than the calls. Nobody is blamed alone
+// On a busy host the agent reads a name some ticks later than the calls. No rank is blamed alone
 // meanwhile: an incident that may turn is not confirmed in its first second.
 TEST_F(ThreadRaceTest, WithoutNamesYetTheVerdictMayTurn) {
   Enter({0, 1, 2}, AllReduce(), kTrainer);
@@ -156,7 +156,7 @@ TEST_F(ThreadRaceTest, ThreadsThatHaveTakenManyTurnsHaveAnOrder) {
   EXPECT_EQ(verdicts.front().certainty, Certainty::kLikely);
 }
 
-// The checkpoint's thread beside a backward pass, which is none of the main thread either.
+// The checkpoint's thread beside a backward pass, which the main thread does not make either.
 TEST_F(ThreadRaceTest, AThirdThreadRacesWithTheBackwardPass) {
   for (int rank = 0; rank < 4; ++rank) {
     job_.process(rank).callers = {{9, static_cast<uint32_t>(4000 + rank), "python"},

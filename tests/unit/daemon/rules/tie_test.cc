@@ -66,7 +66,7 @@ TEST(TieTest, EqualHalvesAreDecidedInTheSameWay) {
   EXPECT_EQ(Blamed(Mismatch(loop)), (Ranks{0, 2}));
 }
 
-TEST(TieTest, WithoutAPastNobodyIsTheCulprit) {
+TEST(TieTest, WithoutAPastNoRankIsTheCulprit) {
   Loop loop(2);
   loop.Steps(4);
   loop.Enter({0}, AllReduce(100));
@@ -74,7 +74,7 @@ TEST(TieTest, WithoutAPastNobodyIsTheCulprit) {
   EXPECT_EQ(Blamed(Mismatch(loop)), (Ranks{0, 1}));
 }
 
-TEST(TieTest, NobodyIsTheCulpritIfBothBreakTheirHabit) {
+TEST(TieTest, NoRankIsTheCulpritIfBothBreakTheirHabit) {
   Loop loop(2);
   loop.Steps(20);
   loop.Enter({0}, AllGather());

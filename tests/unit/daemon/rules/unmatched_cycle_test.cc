@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cycles in which a send or receive lacks its other end, because the peer has gone on to another
-// call: who has left out a call, by the batches of the past, by the number of messages, or nobody
-// knows.
+// call: who has left out a call, by the batches of the past, by the number of messages, or it is
+// unknown.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -106,7 +106,7 @@ TEST(LeftCollectiveTest, AnInnerStageIsComparedWithItself) {
   EXPECT_EQ(v.certainty, Certainty::kLikely);
 }
 
-TEST(LeftCollectiveTest, ARankThatIsOnlyLateIsNoCycle) {
+TEST(LeftCollectiveTest, ARankThatIsOnlyLateIsNotACycle) {
   Chain chain(4);
   for (int step = 0; step < 8; ++step) chain.Step();
   chain.Enter({1, 2, 3}, AllReduce(100));
@@ -134,7 +134,7 @@ TEST(UnmatchedTieTest, WhereNothingDecidesBothAreNamed) {
 }
 
 // One stage handles three micro-batches, the other one two: both send.
-TEST(UnmatchedTieTest, OtherNumbersOfMicrobatchesAreNoDeadlock) {
+TEST(UnmatchedTieTest, OtherNumbersOfMicrobatchesAreNotADeadlock) {
   Chain chain(2);
   chain.Pass(0, 1);
   chain.Pass(0, 1);

@@ -292,7 +292,7 @@ const Case kCases[] = {
        JobBuilder j(4);
        j.Finish(24);
        j.process(3).waits_outside_since_ns = At(2);
-       j.process(3).stacks_ns = At(5);  // what it does since nobody has seen
+       j.process(3).stacks_ns = At(5);  // what it has done since is unseen
        j.Enter({0, 1}, At(10));
        return j.state;
      },
@@ -696,7 +696,7 @@ TEST(LearnedLimitTest, ACallThatUsuallyTakesLongHasTheCeiling) {
   EXPECT_FALSE(Diagnose(job.state, At(25), Limits()).empty());
 }
 
-TEST(MovingTest, AWaitThatHasJustBegunIsNoExcuse) {
+TEST(MovingTest, AWaitThatHasJustBegunIsNotAnExcuse) {
   JobBuilder job(3);
   job.Finish(4);
   job.Enter({0}, At(10));

@@ -101,7 +101,7 @@ TEST_F(HttpAccessTest, AnAddressThatTakesAnotherMethodSaysWhich) {
   EXPECT_EQ(Get("/api/v1/silence")->status, 401) << "strangers do not learn it";
 }
 
-TEST_F(HttpAccessTest, ABodyThatIsNoFormIsRefusedAndNeverIgnored) {
+TEST_F(HttpAccessTest, ABodyThatIsNotAFormIsRefusedAndNeverIgnored) {
   Start();
   const httplib::Headers operator_ = {{"X-Rollcall", "1"}, {"Authorization", "Bearer operator"}};
   for (const char* type : {"application/json", "text/plain", ""}) {
@@ -126,7 +126,7 @@ TEST_F(HttpAccessTest, AFormThatIsTooLargeIsAnErrorThatSaysSo) {
 }
 
 // Cleaned, it would be the pattern "??", which fits the jobs of others.
-TEST_F(HttpAccessTest, AParameterThatIsNoTextIsAnError) {
+TEST_F(HttpAccessTest, AParameterThatIsNotTextIsAnError) {
   Start();
   const auto action = Post("/api/v1/silence?job=%ff%fe&for=1h", As("operator"));
   EXPECT_EQ(action->status, 400);
@@ -276,7 +276,7 @@ TEST_F(HttpAccessTest, ATokenInTheAddressIsExchangedOnce) {
 }
 
 // Otherwise that site could make people use the page under a name of its choice.
-TEST_F(HttpAccessTest, ALinkOfAnotherSiteLogsNobodyInUnasked) {
+TEST_F(HttpAccessTest, ALinkOfAnotherSiteLogsNoBrowserInUnasked) {
   Start();
   const auto follow = [this](const std::string& token, const std::string& site) {
     return Get("/?token=" + token, {{"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", "navigate"}});
@@ -298,8 +298,8 @@ TEST_F(HttpAccessTest, ALinkOfAnotherSiteLogsNobodyInUnasked) {
   }
 }
 
-// An image or a frame could log a browser in while nobody sees it.
-TEST_F(HttpAccessTest, APageLogsNobodyInUnseen) {
+// An image or a frame could log a browser in unseen.
+TEST_F(HttpAccessTest, APageLogsNoBrowserInUnseen) {
   Start();
   const auto load = [this](const std::string& site, const std::string& mode,
                            const std::string& destination) {
@@ -324,8 +324,8 @@ TEST_F(HttpAccessTest, APageLogsNobodyInUnseen) {
   EXPECT_NE(Get("/?token=viewer")->get_header_value("Set-Cookie"), "") << "a script";
 }
 
-// A login is an action too: whoever is logged in under a name of that site's choice shows it what
-// the page has for that name.
+// A login is an action too: a person logged in under a name of that site's choice shows it what the
+// page has for that name.
 TEST_F(HttpAccessTest, PagesOfOtherSitesPostNoLogin) {
   Start();
   const auto post = [this](const httplib::Headers& headers) {
@@ -451,14 +451,14 @@ TEST_F(HttpAccessTest, GuessingIsBlockedAndSessionsGoOn) {
   EXPECT_LE(wait_s, 60);
   EXPECT_EQ(Get("/?token=guess")->status, 429);
   EXPECT_EQ(Get("/api/v1/jobs", As("guess"))->status, 429);
-  // A right token is no guess, wherever it comes.
+  // A right token is not a guess, wherever it comes.
   EXPECT_EQ(Get("/api/v1/jobs", As("viewer"))->status, 200);
   EXPECT_EQ(LogIn("operator")->status, 303);
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
   EXPECT_EQ(refused("guessing"), 3);
 }
 
-TEST_F(HttpAccessTest, WithoutACredentialNobodyGuesses) {
+TEST_F(HttpAccessTest, WithoutACredentialNoClientGuesses) {
   Start();
   for (int i = 0; i < 50; ++i) EXPECT_EQ(Get("/api/v1/jobs")->status, 401);
   EXPECT_EQ(refused("nobody"), 50);

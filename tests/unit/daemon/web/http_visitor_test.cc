@@ -57,7 +57,7 @@ TEST_F(HttpVisitorTest, ABlockedGuesserLearnsNothingOfAPasswordInUseElsewhere) {
   EXPECT_EQ(LogIn(kGuesser, "right"), 429);
 }
 
-TEST_F(HttpVisitorTest, AScraperGoesOnWhileSomebodyElseGuesses) {
+TEST_F(HttpVisitorTest, AScraperGoesOnWhileAnotherClientGuesses) {
   EXPECT_EQ(Ask(kScraper, "right"), 200);
   GuessUntilBlocked(kGuesser);
   EXPECT_EQ(Ask(kScraperAgain, "right"), 200);
@@ -85,8 +85,8 @@ TEST_F(HttpVisitorTest, ManyNetworksTogetherBurnNoMoreThanTheBudget) {
   EXPECT_EQ(ask("ipv6:[2001:db8:0:3::1]:1", "right", later_ns).status, 0);
 }
 
-// Whoever is told to wait has not guessed.
-TEST_F(HttpVisitorTest, ARefusalForLackOfTimeIsNoFailedLogin) {
+// A visitor who must wait has not guessed.
+TEST_F(HttpVisitorTest, ARefusalForLackOfTimeIsNotAFailedLogin) {
   PasswordBudget::Limits limits;
   limits.most_spent_ns = 1;
   HttpVisitors visitors("", nullptr, [this] { return users_; }, nullptr, limits);

@@ -71,7 +71,7 @@ TEST_F(HttpWebConfigTest, ItsUsersAreViewersByTls) {
 }
 
 // From the same network: all of loopback is one. For other networks see http_visitor_test.cc.
-TEST_F(HttpWebConfigTest, ScrapesGoOnWhileSomebodyGuesses) {
+TEST_F(HttpWebConfigTest, ScrapesGoOnWhileAnotherClientGuesses) {
   Start();
   EXPECT_EQ(GetAs("prometheus", "right")->status, 200);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(GetAs("prometheus", "wrong")->status, 401);

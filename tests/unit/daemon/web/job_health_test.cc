@@ -29,7 +29,7 @@ TEST(JobHealthTest, ASuspicionMayBeWrong) {
   EXPECT_EQ(Of("suspected", "rank 3 is late").line, "ok: suspected: rank 3 is late");
 }
 
-TEST(JobHealthTest, AnEndedJobServesNobody) {
+TEST(JobHealthTest, AnEndedJobServesNoRequests) {
   EXPECT_EQ(Of("ended").http_status, 503);
   EXPECT_EQ(Of("ended").line, "ended");
 }

@@ -403,7 +403,7 @@ TEST(SentencesTest, NoSentenceIsLong) {
   for (const Entry& entry : Table()) {
     const std::string sentence = WriteSummary(Enormous(entry.verdict));
     EXPECT_LE(sentence.size(), kLongestSentence) << entry.shows << ": " << sentence;
-    if (entry.verdict.cause == Cause::kStraggler) continue;  // nobody waits
+    if (entry.verdict.cause == Cause::kStraggler) continue;  // no rank waits
     EXPECT_NE(sentence.find(" 48 s"), std::string::npos) << entry.shows << ": " << sentence;
   }
 }

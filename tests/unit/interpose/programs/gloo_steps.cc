@@ -12,7 +12,7 @@
 //   jump              leaves a monitored barrier, a wait for a key, and the constructor of a group
 //   by
 //                     longjmp(), and makes an allreduce after each, beneath a function with much on
-//                     its stack, which nobody may change
+//                      its stack, which no code may change
 //   key, get          wait for keys of a TCPStore (two, of 300 s) and of a FileStore, "long" for
 //                     one with a long name, "alike" for one whose name ends alike; "end" ends the
 //                     process where it would wait next

@@ -130,7 +130,7 @@ group.barrier()
   EXPECT_EQ(snapshot.communicators[0].entered, 6u);
 }
 
-// Reports leave lines of this file out: they are no lines of the program.
+// Reports leave lines of this file out: they do not belong to the program.
 TEST_P(TorchShapesTest, ComeFromCodeWithAFileNameOfItsOwn) {
   After(
       "call(new_comm(), 1)\n"

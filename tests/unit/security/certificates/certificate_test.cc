@@ -72,13 +72,13 @@ TEST(CertificateTest, EachCertificateHasItsOwnSerialAndFingerprint) {
   EXPECT_NE(one.fingerprint, two.fingerprint);
 }
 
-TEST(CertificateTest, ANameWithAControlCharacterIsNoName) {
+TEST(CertificateTest, ANameWithAControlCharacterIsNotAName) {
   const KeyAndCertificate pair =
       Authority().Issue({"x", {}, {"good", "bad\nname", "also bad"}, {}, false});
   EXPECT_THAT(ParseCertificate(pair.certificate_pem)->dns_names, ElementsAre("good"));
 }
 
-TEST(CertificateTest, RefusesTextsThatAreNoCertificate) {
+TEST(CertificateTest, RefusesTextsThatAreNotACertificate) {
   EXPECT_THAT(Error(ParseCertificate("").status()), HasSubstr("no certificate"));
   EXPECT_THAT(Error(ParseCertificate("hello").status()), HasSubstr("openssl x509 -inform der"));
   EXPECT_THAT(Error(ParseCertificate(Authority().Server().key_pem).status()),

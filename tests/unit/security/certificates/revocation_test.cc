@@ -36,7 +36,7 @@ TEST_F(RevocationTest, TellsTheRevokedFromTheOthers) {
   EXPECT_EQ(list->expires_s(), kNow + kDay);
 }
 
-TEST_F(RevocationTest, WhatIsNoCertificateCountsAsRevoked) {
+TEST_F(RevocationTest, WhatIsNotACertificateCountsAsRevoked) {
   const auto list = RevocationList::Parse(ListOf(authority_, {}), authority_.pem());
   EXPECT_TRUE(list->IsRevoked("garbage"));
   EXPECT_FALSE(list->IsRevoked(good_));
@@ -125,7 +125,7 @@ TEST_F(ChainRevocationTest, TheListOfAnAuthorityInTheMiddleNeedsItsCertificate) 
       << list.status();
 }
 
-TEST_F(ChainRevocationTest, NobodyHidesACertificateAmongMany) {
+TEST_F(ChainRevocationTest, FindsARevokedCertificateAmongMany) {
   const auto list =
       RevocationList::Parse(ListBy(root_, below_.certificate_pem), root_.certificate_pem);
   std::string chain = of_beside_ + beside_.certificate_pem;

@@ -51,7 +51,7 @@ TEST(TlsContextTest, RefusesWhatDoesNotFitOrParse) {
   EXPECT_THAT(ErrorOf(clients), HasSubstr("no client CA"));
 }
 
-// Without a terminal, too: OpenSSL must ask nobody.
+// Without a terminal, too: OpenSSL must not prompt.
 TEST(TlsContextTest, RefusesAKeyWithAPassword) {
   const OpensslAuthority authority;
   const TestPair pair = authority.Issue("DNS:a");

@@ -140,7 +140,7 @@ TEST_F(TlsFilesTest, SaysAProblemOnceAndAgainAfterAnHour) {
   EXPECT_THAT(files_.TakeMessages(), ElementsAre(HasSubstr("no private key")));
 }
 
-TEST_F(TlsFilesTest, ARenewalInTwoStepsIsNoProblemWorthSaying) {
+TEST_F(TlsFilesTest, ARenewalInTwoStepsIsNotAProblemWorthSaying) {
   ASSERT_EQ(files_.Poll(kNow), absl::OkStatus());
   files_.TakeNews();
   for (int64_t renewal = kNow; renewal < kNow + 100; renewal += 10) {
@@ -283,7 +283,7 @@ TEST_F(RevokedTlsFilesTest, AFileThatLacksTheListOfAnAuthorityForgetsNothing) {
   EXPECT_TRUE(IsRevoked());
 }
 
-TEST_F(RevokedTlsFilesTest, AnExpiredListStillCountsAndIsSaid) {
+TEST_F(RevokedTlsFilesTest, AnExpiredListStillCountsAndIsReported) {
   Revoke(authority_, {serial_});
   ASSERT_EQ(with_list_.Poll(kNow), absl::OkStatus());
   with_list_.TakeMessages();

@@ -160,7 +160,7 @@ TEST_F(CredentialsTest, AFileWithoutATokenIsAnErrorAtOnce) {
   EXPECT_THAT(Call("127.0.0.1:1", missing).error_message(), HasSubstr("No such file"));
 }
 
-TEST_F(CredentialsTest, TwoTokensInOneCallAreNone) {
+TEST_F(CredentialsTest, IgnoresTwoTokensInOneCall) {
   const EchoServer server(grpc::InsecureServerCredentials());
   grpc::ClientContext context;
   context.AddMetadata("authorization", "Bearer one");
@@ -192,7 +192,7 @@ TEST_F(CredentialsTest, AUnixSocketSaysSo) {
   EXPECT_THAT(server.last().peer, StartsWith("unix:"));
 }
 
-TEST_F(CredentialsTest, WhoMustShowACertificateIsTold) {
+TEST_F(CredentialsTest, TheRefusalAsksForACertificate) {
   const EchoServer server(ServerWith(server_pair_, ClientCertificate::kRequired));
   EXPECT_TRUE(Call(server.address(), ClientWith(viewer_pair_, authority_.pem())).ok());
   EXPECT_EQ(Explain(server.address(), ClientWith(nothing_, authority_.pem())),
@@ -252,7 +252,7 @@ TEST_F(CredentialsTest, AnAgentCannotPassForADaemon) {
 // --- A revoked daemon.
 class RevokedDaemonTest : public CredentialsTest {
  protected:
-  // The list of the authority, with this certificate in it; "": with none.
+  // The list of the authority, with this certificate in it; empty for a list without certificates.
   void Revoke(const std::string& certificate_pem) {
     std::vector<RevokedSerial> revoked;
     if (!certificate_pem.empty()) {
@@ -322,14 +322,14 @@ TEST_F(RevokedDaemonTest, TheCertificateOfAnOpenStreamIsKnown) {
   stream->Finish();
 }
 
-TEST_F(CredentialsTest, AClientWithoutTlsIsToldToUseIt) {
+TEST_F(CredentialsTest, ARefusalAsksAClientWithoutTlsToUseIt) {
   const EchoServer server(ServerWith(server_pair_));
   EXPECT_EQ(Explain(server.address(), {}), "this daemon speaks TLS: add --tls-ca=FILE");
   const EchoServer strict(ServerWith(server_pair_, ClientCertificate::kRequired));
   EXPECT_EQ(Explain(strict.address(), {}), "this daemon speaks TLS: add --tls-ca=FILE");
 }
 
-TEST_F(CredentialsTest, AClientWithTlsIsToldToLeaveItOut) {
+TEST_F(CredentialsTest, ARefusalAsksAClientWithTlsToLeaveItOut) {
   const EchoServer server(grpc::InsecureServerCredentials());
   EXPECT_EQ(Explain(server.address(), ClientWith(nothing_, authority_.pem())),
             "this daemon does not speak TLS: leave out --tls-ca");

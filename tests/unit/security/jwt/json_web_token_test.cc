@@ -94,7 +94,7 @@ TEST_F(JsonWebTokenTest, AnotherAlgorithmIsRefusedWhateverTheSignature) {
   }
 }
 
-TEST_F(JsonWebTokenTest, ThePublicKeyIsNoSecretOfAnHmac) {
+TEST_F(JsonWebTokenTest, ThePublicKeyIsNotASecretOfAnHmac) {
   for (const char* algorithm : {"HS256", "RS256"}) {
     const std::string message = Message(Header(algorithm, "rsa"), Claims());
     const std::string mac = HmacSha256(rsa().PublicPem(), message);
@@ -112,7 +112,7 @@ TEST_F(JsonWebTokenTest, TheHeaderCannotChooseTheKind) {
   ExpectRefused(Signed(ec(), Header("ES256", "ec", R"(,"crit":["exp"])"), Claims()), "extensions");
 }
 
-TEST_F(JsonWebTokenTest, AnUnknownKeyIsToldFromAWrongSignature) {
+TEST_F(JsonWebTokenTest, DistinguishesAnUnknownKeyFromAWrongSignature) {
   EXPECT_EQ(Verify(Signed(TestKey::Ec("new"))).status().code(), absl::StatusCode::kNotFound);
   ExpectRefused(Signed(ec(), R"({"alg":"ES256"})", Claims()), "no 'kid'");
 }
@@ -213,7 +213,7 @@ TEST_F(JsonWebTokenTest, ANodeIsNeverAWildcardAndAViewerHasNone) {
   EXPECT_THAT(IdentifyJwt(claims, {*ParseGrant("viewer=sub:system:*:*:*")})->hosts, IsEmpty());
 }
 
-TEST_F(JsonWebTokenTest, ASubjectWithoutAGrantIsToldWhichToWrite) {
+TEST_F(JsonWebTokenTest, TheRefusalNamesTheGrantThatASubjectLacks) {
   const auto identity = IdentifyJwt(*Verify(Signed(ec())), {});
   ASSERT_FALSE(identity.ok());
   EXPECT_THAT(std::string(identity.status().message()),

@@ -210,7 +210,7 @@ TEST_F(PkiTest, WithoutAReadableListOfRevocationsNothingCountsAsValid) {
   EXPECT_EQ(StateOf("node-1"), PkiState::kRevoked);
 }
 
-TEST_F(PkiTest, AForeignFileIsSaidAndHidesNoCertificate) {
+TEST_F(PkiTest, AForeignFileIsReportedAndHidesNoCertificate) {
   Agent("node-1");
   tree_.Write("pki/foreign.crt", "garbage");
   const auto list = ListPki(folder_, kNow);

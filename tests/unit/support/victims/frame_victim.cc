@@ -45,7 +45,7 @@ NOINLINE void WaitInFutex() {
   while (forever) syscall(SYS_futex, &word, 128, 0, nullptr, nullptr, 0);
 }
 
-// Waits in a call that a stop would end, so nobody can read the registers of its thread.
+// Waits in a call that a stop would end, so no process can read the registers of its thread.
 NOINLINE void WaitInEpoll() {
   epoll_event event;
   const int poller = epoll_create1(EPOLL_CLOEXEC);

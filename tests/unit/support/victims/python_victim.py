@@ -57,7 +57,7 @@ def recurse(depth):
 
 
 def hold_the_lock():
-    # PyDLL calls C without releasing the lock: nobody else can run Python then.
+    # PyDLL calls C without releasing the lock: no other thread can run Python then.
     ctypes.PyDLL(None).pause()  # MARK held
 
 
