@@ -37,8 +37,8 @@ class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
-  // Tells clang that the caller's caller holds the mutex, where a declaration cannot, because it
-  // does not know the mutex. Checks nothing.
+  // Tells clang that the caller's caller holds the mutex, where a declaration cannot, because the
+  // mutex is not visible there. Checks nothing.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:

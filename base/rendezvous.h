@@ -14,7 +14,7 @@
 
 namespace rollcall {
 
-// How much a job wants a daemon. The names are those that the daemon knows, "default" where the
+// How much a job wants a daemon. The names are those that the daemon uses, "default" where the
 // agent has none, and hold no NUL.
 inline uint64_t RendezvousWeight(std::string_view address, std::string_view tenant,
                                  std::string_view job) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks a daemon for all of its jobs. One answer has at most a thousand, and those with all their
-// communicators may be too long for one message. Pure but for the question.
+// communicators may be too long for one message. Pure but for the query.
 #pragma once
 
 #include <functional>

@@ -101,8 +101,8 @@ class Watch {
   std::string problem_;
 };
 
-// 0 if the daemon answers, and knows the job if one is named. Else prints the error, which lists
-// the jobs that there are, and returns the exit code.
+// 0 if the daemon answers, and has the job if one is named. Else prints the error, which lists the
+// jobs that there are, and returns the exit code.
 int FindWhatToWatch(const DaemonAddress& daemon, const std::string& job, const JobFlags& chosen) {
   DaemonQuery query(daemon);
   v1::StatusRequest request;

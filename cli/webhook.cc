@@ -17,7 +17,7 @@
 namespace rollcall {
 namespace {
 
-// After SIGTERM: until then, the API server may not know yet that this pod ends.
+// After SIGTERM: until then, the API server may not have noticed yet that this pod ends.
 constexpr int kDrainS = 5;
 
 sigset_t BlockStopSignals() {

@@ -173,7 +173,7 @@ void GrpcAcceptor::Take(int fd, const std::string& peer) {
 }
 
 // NetworkOf(), with other users of this host apart, so that none of them can take all places. The
-// kernel knows them, but only a crowd is worth the question.
+// kernel has them, but only a crowd is worth the query.
 std::string GrpcAcceptor::CrowdOf(int fd, const std::string& peer) {
   const std::string network = NetworkOf(peer);
   if (network != kOwnNetwork) return network;

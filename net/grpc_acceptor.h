@@ -58,7 +58,7 @@ class GrpcAcceptor {
   // Afterwards nothing is handed over.
   void Stop();
 
-  // The daemon knows the caller at this peer, as Presented names it. Any thread.
+  // The daemon has identified the caller at this peer, as Presented names it. Any thread.
   void Admit(const std::string& peer);
   // The address of this host at which the connection of a peer on loopback arrived, in the form of
   // Presented; empty if unknown. Any thread.

@@ -33,7 +33,7 @@ constexpr int kHandshakeMs = 20'000;
 using ExternalConnection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
 
 // The streams of one connection at once. An agent has one, a person's command some, and another
-// daemon one for each question that it passes on; their clients wait for a free one.
+// daemon one for each query that it passes on; their clients wait for a free one.
 constexpr int kStreams = 100;
 constexpr int kHeaderBytes = 8 << 10;  // with a token of an issuer
 

@@ -3,9 +3,9 @@
 // 1.51 puts no limit to what a client costs that opens and resets streams, sends pings or settings
 // without end, cuts a header into many frames, or refers to its header table again and again: then
 // each byte becomes 4 KiB. Its limits for streams and headers hold only once the client has
-// acknowledged them (RFC 9113, 6.5.3), and no client must do so. All of that comes before gRPC
-// knows who the caller is. And it takes each message into memory as it comes, up to its limit, so
-// the guard counts what has come of messages that are not complete.
+// acknowledged them (RFC 9113, 6.5.3), and no client must do so. All of that comes before gRPC has
+// identified the caller. And it takes each message into memory as it comes, up to its limit, so the
+// guard counts what has come of messages that are not complete.
 //
 // Pure: reads bytes in the order of the connection, and keeps some counters.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The open connections of the page's server. Owned by the thread that serves them.
 //
-// An event or a response may be meant for a connection that is gone. Ids tell them apart: they grow
-// and never come again, unlike descriptors.
+// An event or a response may be meant for a connection that is gone. Ids distinguish them: they
+// grow and never come again, unlike descriptors.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,8 @@ namespace rollcall {
 
 struct ListenGuards {
   bool has_tls = false;
-  bool has_authenticator = false;  // knows callers of other hosts: by certificate, token, password
+  bool has_authenticator = false;  // identifies callers of other hosts: by certificate, token,
+                                   // password
   bool is_insecure = false;        // --insecure
   bool offers_tls = true;          // the program has the flags for it; `rollcall run` has not
 };

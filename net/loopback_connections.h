@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connections from this host that gRPC may have: at which of this host's addresses each
-// arrived. With both addresses the kernel knows whose process is at the other end
+// arrived. With both addresses the kernel can name the process at the other end
 // (security/loopback_peer.h).
 //
 // gRPC does not report when it closes a connection. So an entry counts as open as long as its

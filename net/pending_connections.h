@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections to the gRPC port whose caller the daemon does not know yet: who they are, how
-// long they may take, which of them gRPC serves next, and which of them makes room for a new one. A
-// connection leaves the table with the first call of a known caller.
+// The connections to the gRPC port whose caller the daemon has not identified yet: who they are,
+// how long they may take, which of them gRPC serves next, and which of them makes room for a new
+// one. A connection leaves the table with the first call of a known caller.
 //
 // gRPC has a limited number of them at a time, and the others wait for their turn: where all agents
 // of a fleet return at once, each handshake is quick, and those that wait cost a descriptor each.
@@ -43,7 +43,7 @@ struct PendingLimits {
   int64_t replaceable_silent_ns = 5'000'000'000;  // in gRPC, without a byte
 };
 
-// Limits that leave most of a process's `descriptors` to callers that it knows. A handshake of TLS
+// Limits that leave most of a process's `descriptors` to identified callers. A handshake of TLS
 // costs milliseconds of a processor, and one in plaintext so little that no client needs to wait.
 PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls);
 

@@ -33,7 +33,7 @@ constexpr const HostFactInfo& InfoOf(HostFactKind kind) {
   return kHostFactTable[static_cast<size_t>(kind)];
 }
 
-// kUnknown: this program does not know the kind.
+// kUnknown: the kind is unknown to this program.
 constexpr HostFactKind FindHostFactKind(std::string_view text) {
   for (const HostFactInfo& info : kHostFactTable) {
     if (text == info.text) return info.kind;

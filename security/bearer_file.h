@@ -19,7 +19,7 @@ class BearerFile {
   explicit BearerFile(std::string path);
 
   // The token that the file holds now, without white space around it. While the file is unusable,
-  // the last token; if there was none, an error that says why. A file that others may read is
+  // the last token; if there was none, an error with the reason. A file that others may read is
   // unusable (secret_file.h).
   absl::StatusOr<std::string> Read();
 

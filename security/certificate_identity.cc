@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kIdentityForm[] =
     "spiffe://DOMAIN/rollcall/ROLE[/host/HOST]...[/tenant/TENANT]...[/all-tenants]";
-constexpr size_t kLongestUri = 2048;  // as the SPIFFE standard says
+constexpr size_t kLongestUri = 2048;  // by the SPIFFE standard
 constexpr size_t kMostNames = 256;
 
 absl::Status Malformed(absl::string_view uri, absl::string_view why) {

@@ -205,8 +205,8 @@ absl::StatusOr<UniqueFd> ConnectOnThisHost(const std::string& address, const Dae
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     absl::StatusOr<UniqueFd> fd = ConnectToTcp(*one, address, user, has_secret, patience_ms);
     if (fd.ok()) return fd;
-    // That somebody else listens, or a busy daemon, is worth more to know than that no process does
-    // at the next address.
+    // That somebody else listens, or a busy daemon, is more useful to report than that no process
+    // does at the next address.
     if (absl::IsUnavailable(status)) status = fd.status();
   }
   return status;

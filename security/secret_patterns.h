@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What secrets look like in error messages, log lines, notes and command lines: one table.
 //
-// The formats of tokens (their beginnings, alphabets and lengths) are those that the rules of
-// gitleaks know (github.com/gitleaks/gitleaks, config/gitleaks.toml, commit b58d3f10, July 2026),
-// which its maintainers keep up to date. The expressions are ours, and wider: a text with too much
-// hidden does less harm than a secret that passes. Names and commands are those of the programs
+// The formats of tokens (their beginnings, alphabets and lengths) are those of the rules of
+// gitleaks (github.com/gitleaks/gitleaks, config/gitleaks.toml, commit b58d3f10, July 2026), which
+// its maintainers keep up to date. The expressions are ours, and wider: a text with too much hidden
+// does less harm than a secret that passes. Names and commands are those of the programs
 // themselves.
 #pragma once
 

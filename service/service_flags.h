@@ -18,7 +18,7 @@ namespace rollcall {
 
 struct ServiceFlags {
   std::string config;          // a file, or "none"; empty means `default_config` if it exists
-  bool check_config = false;   // say whether the flags are usable, and end
+  bool check_config = false;   // report whether the flags are usable, and end
   std::string default_config;  // set by AddServiceFlags()
 };
 

@@ -56,7 +56,7 @@ std::optional<HostAgent> ReadAgent(const std::string& directory,
   if (lines.size() < 2) return std::nullopt;
   const bool serves = lines[1] == "host" || (lines[1] == "user" && about.st_uid == geteuid());
   if (!serves) return std::nullopt;
-  // Daemons of one list know each other's jobs.
+  // Daemons of one list see each other's jobs.
   if (!HaveOneDaemon(std::string(lines[0]), daemon_address, ResolveHost, DescribeOwnHost)) {
     return std::nullopt;
   }

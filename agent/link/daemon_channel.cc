@@ -175,7 +175,7 @@ absl::Status DaemonChannels::Poll() const {
 absl::StatusOr<std::shared_ptr<grpc::Channel>> DaemonChannels::ConnectTo(
     const std::string& address, Keepalive keepalive) const {
   ChannelSecurity security = Security();
-  // Without its token the call fails, and the daemon says why.
+  // Without its token the call fails with the daemon's reason.
   if (!CheckChannel(address, security).ok()) security.token_file.clear();
   return MakeChannel(address, Arguments(keepalive), security);
 }

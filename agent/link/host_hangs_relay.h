@@ -18,7 +18,7 @@ namespace rollcall {
 
 class HostHangsRelay {
  public:
-  // `sink`: nullptr if no caller wants to know. `served` outlives this object.
+  // `sink`: nullptr if no caller needs them. `served` outlives this object.
   HostHangsRelay(std::shared_ptr<HostHangsSink> sink, const ServedSegments* served);
 
   // Takes the daemon's present report. The reader of the stream calls this.

@@ -126,7 +126,7 @@ JobOwners::Key JobOwners::KeyOf(const std::string& tenant, const std::string& jo
 
 std::string JobOwners::FindHome() const { return Preferred(daemons_.Living(), "", host_); }
 
-// `job` may be nullptr. Before the first welcome the agent does not know all daemons: its only
+// `job` may be nullptr. Before the first welcome the agent does not have all daemons: its only
 // stream delivers the list.
 std::string JobOwners::FindOwner(const Key& key, const Job* job) const {
   if (!was_welcome_) return FindHome();

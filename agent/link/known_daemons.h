@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which daemons an agent knows, and which of its streams lead to them.
+// Which daemons an agent has learned of, and which of its streams lead to them.
 //
 // A stream is named by the address that the agent connects to. Its daemon may call itself by
 // another one, which is the one that counts here: an address of a name in DNS, or of a load

@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-// What this host knows about itself.
+// The addresses and listening sockets of this host.
 struct OwnHost {
   std::set<std::string> addresses;  // of its interfaces, without loopback
   // The number of sockets that listen on this TCP port, on whichever address.

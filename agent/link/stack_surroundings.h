@@ -40,7 +40,7 @@ OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_
                            const Starts& starts);
 
 struct OutsideAnswer {
-  std::vector<std::vector<OtherEnd>> ends;  // of the question's threads
+  std::vector<std::vector<OtherEnd>> ends;  // of the query's threads
   FileLocks locks;                          // of the process
 };
 

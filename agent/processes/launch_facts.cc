@@ -133,7 +133,7 @@ bool IsUuidWith(char dash, absl::string_view text) {
 // From "0::/kubepods/burstable/pod<uid>/<id>", or with "_" for "-" from
 // "0::/kubepods.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope". The first: a
 // pod can make control groups of any name below its own. Static pods have a hash there, which the
-// API server does not know.
+// API server does not have.
 std::string PodUidInGroups(absl::string_view groups) {
   for (absl::string_view name : absl::StrSplit(groups, absl::ByAnyChar("/\n"))) {
     const bool is_slice = absl::ConsumeSuffix(&name, ".slice");
@@ -305,8 +305,8 @@ std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) 
 
 constexpr const char* kNodeVariables[] = {"NODE_NAME", "SLURMD_NODENAME"};
 
-// The scheduler's name of this host. The agent's own environment knows best. Another user's process
-// may claim anything, and others act on the node's name, so it is not asked.
+// The scheduler's name of this host. The agent's own environment takes precedence. Another user's
+// process may claim anything, and others act on the node's name, so it is not asked.
 std::string FindNode(const Environment& environment, int64_t uid) {
   for (const char* name : kNodeVariables) {
     const char* own = getenv(name);

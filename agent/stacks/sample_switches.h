@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a thread sleeps tells a thread that rests in each step from one that waits for ever.
-// But each stop by a sample makes the thread sleep twice: in the stop, and again in its system
-// call. So the sample counts that, and a comparison of two samples can leave it out.
+// How often a thread sleeps distinguishes a thread that rests in each step from one that waits for
+// ever. But each stop by a sample makes the thread sleep twice: in the stop, and again in its
+// system call. So the sample counts that, and a comparison of two samples can leave it out.
 #pragma once
 
 #include <string>

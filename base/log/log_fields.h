@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a line of the log is about, for logs with fields (the journal): a job, an incident. A sink
-// that knows fields reads them while it writes a line; others ignore them.
+// that supports fields reads them while it writes a line; others ignore them.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks NCCL's RAS about the jobs that a look has found to stand: one question to one process for
-// each job, on one of its hosts. What it answers joins the verdict (cli/ras/ras_join.h).
+// Asks NCCL's RAS about the jobs that a look has found to stand: one query to one process for each
+// job, on one of its hosts. What it answers joins the verdict (cli/ras/ras_join.h).
 #pragma once
 
 #include <sys/types.h>

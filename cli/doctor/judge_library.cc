@@ -42,7 +42,7 @@ std::vector<std::string> PreloadedLibraries(const Facts& facts) {
 bool IsOff(const Facts& facts, const Switch& one) {
   const std::string value = absl::AsciiStrToLower(facts.Variable(one.variable));
   if (value == one.off) return true;
-  const bool has_words = std::string_view(one.off) == "off";  // stacks_switch.h knows more words
+  const bool has_words = std::string_view(one.off) == "off";  // stacks_switch.h accepts more words
   return has_words && (value == "0" || value == "no" || value == "false");
 }
 

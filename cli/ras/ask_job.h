@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the RAS of one job on this host, once, and only where that is no risk for the job: questions
+// Asks the RAS of one job on this host, once, and only where that is no risk for the job: queries
 // to RAS have ended jobs of some releases of NCCL, and of others while a communicator was created.
 // So the caller asks after it has seen that the job stands.
 //
@@ -19,7 +19,7 @@
 namespace rollcall {
 
 enum class RasUse : uint8_t {
-  kIfSafe,  // not where RiskOfAskingRas() knows a defect, and not while a communicator is created
+  kIfSafe,  // not where RiskOfAskingRas() names a defect, and not while a communicator is created
   kAlways,
   kNever,
 };

@@ -23,8 +23,8 @@ int ReadNcclVersion(const std::string& proc_root, pid_t pid);
 // "2.28.9"; empty if unknown.
 std::string NcclVersionInWords(int version);
 
-// Why a question to RAS could harm the job, with the report of it; empty if no such defect is known
-// of this release, in a job that creates and destroys no communicator.
+// Why a query to RAS could harm the job, with the report of it; empty if no such defect is known of
+// this release, in a job that creates and destroys no communicator.
 std::string RiskOfAskingRas(int version);
 
 }  // namespace rollcall

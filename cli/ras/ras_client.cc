@@ -149,7 +149,7 @@ absl::Status Greet(int fd, int64_t deadline_ns) {
   return absl::StartsWithIgnoreCase(*answer, kGreeted) ? absl::OkStatus() : NotRas(*answer);
 }
 
-// Whether RAS knows the setting. An older one answers that the command is unknown, and goes on.
+// Whether RAS has the setting. An older one answers that the command is unknown, and goes on.
 absl::StatusOr<bool> Set(int fd, const std::string& line, int64_t deadline_ns) {
   if (const absl::Status sent = Send(fd, line, deadline_ns); !sent.ok()) return sent;
   const absl::StatusOr<std::string> answer = ReceiveLine(fd, deadline_ns);

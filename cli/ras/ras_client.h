@@ -4,7 +4,7 @@
 //
 // The answer is a stranger's: any program may listen there. It is cleaned, and its size and the
 // time for it have limits. A process that is stopped accepts and never answers, so the greeting is
-// repeated on a new connection; the question itself is asked once.
+// repeated on a new connection; the query itself is sent once.
 #pragma once
 
 #include <cstddef>

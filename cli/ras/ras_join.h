@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins what NCCL's RAS reports with what the stacks show of one job. Pure.
 //
-// RAS counts the calls that each rank has launched: exact, but of one moment, and it knows neither
+// RAS counts the calls that each rank has launched: exact, but of one moment, and it has neither
 // where a rank stands nor the number that it has in the job. The stacks show where a rank stands,
 // and count nothing. Where both blame the same ranks, the verdict is likely.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace rollcall {
 
-// A rank of the job as the look at its hosts knows it.
+// A rank of the job as the look at its hosts sees it.
 struct RasMember {
   int32_t rank = -1;  // in the job
   std::string host;

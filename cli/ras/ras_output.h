@@ -14,9 +14,9 @@ namespace rollcall {
 
 struct RasRank {
   int32_t rank = -1;         // in the communicator; -1 means a process, of which RAS names no rank
-  int32_t global_rank = -1;  // -1 if unknown. RAS does not know it: the look at the job does
+  int32_t global_rank = -1;  // -1 if unknown. RAS does not have it: the look at the job does
   int32_t device = -1;
-  int32_t pid = 0;  // 0 if RAS does not know the process
+  int32_t pid = 0;  // 0 if RAS does not have the process
   std::string node;
 };
 
@@ -38,8 +38,8 @@ struct RasFinding {
   std::vector<RasRank> lost;     // kIncomplete, kDead
 };
 
-// The ranks of all findings together that anybody looks at: RAS says in a few words what would make
-// millions of entries.
+// The ranks of all findings together that anybody looks at: RAS lists in a few words what would
+// make millions of entries.
 inline constexpr size_t kMostRasRanksOfAll = 1 << 18;
 
 // The ranks that the counts of a mismatch are of. More than one finding may have: some such number.

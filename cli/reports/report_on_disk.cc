@@ -52,7 +52,7 @@ absl::Status Damaged(const std::string& file, const std::string& why) {
 
 absl::StatusOr<v1::Incident> ReadReport(const std::string& path) {
   const std::string file = IsFolder(path) ? absl::StrCat(path, "/", kIncident) : path;
-  // One byte more tells a file that is too large.
+  // One byte more shows that a file is too large.
   const std::optional<std::string> json = ReadRegularFile(file, kMostReportBytes + 1);
   if (!json) return Unreadable(path, file, errno);
   if (json->size() > kMostReportBytes) return Unreadable(path, file, EFBIG);

@@ -35,7 +35,7 @@ struct TraceRequest {
   TraceOptions options;
 };
 
-// Asks the daemon for the calls, `named` being the incident as the daemon knows it, and writes them
+// Asks the daemon for the calls, `named` being the incident as the daemon has it, and writes them
 // with the words of `shown` (the same, or without names). Returns the exit code; has printed the
 // error.
 int WriteTrace(const TraceRequest& request, DaemonQuery* daemon, const v1::Incident& named,

@@ -29,10 +29,10 @@ namespace {
 // If a report takes longer, `rollcall run` prints the incident without it.
 constexpr int64_t kAnswerIsOldNs = 2'000'000'000;
 constexpr int64_t kAskEveryNs = 300'000'000;
-// All questions to the daemon in one look: the caller also serves the job and its signals.
+// All queries to the daemon in one look: the caller also serves the job and its signals.
 constexpr std::chrono::seconds kAnswersWithin{1};
 constexpr std::chrono::seconds kLastAnswersWithin{2};
-constexpr std::chrono::milliseconds kIncidentsWithin{500};  // the first question
+constexpr std::chrono::milliseconds kIncidentsWithin{500};  // the first query
 // the daemon merges what it has as soon as it can
 constexpr int64_t kMergedWithinNs = 2'000'000'000;
 constexpr int64_t kWithoutReportNs = 3'000'000'000;  // then prints why there is no report
@@ -153,12 +153,12 @@ class RemoteWatch : public IncidentWatch {
     v1::ListIncidentsResponse response;
     const grpc::Status status = stub_->ListIncidents(&context, request, &response);
     const bool is_away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
-    // A daemon closes connections of callers that it does not know, and when it stops. Whether it
-    // is away shows the next question.
+    // A daemon closes connections of unknown callers, and when it stops. The next query shows
+    // whether it is away.
     is_cut_ = is_away && has_answered_;
     has_answered_ = !is_away;
     if (!status.ok()) {
-      // Of several daemons each one knows all incidents.
+      // Each of several daemons has all incidents.
       const bool is_worth_a_warning = !is_cut_ && ++failures_ >= daemons_;
       if (is_worth_a_warning && said_.insert(status.error_code()).second) SayProblem(status);
       const bool is_late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
@@ -242,11 +242,11 @@ class RemoteWatch : public IncidentWatch {
   std::set<std::string> put_;                           // ids of incidents
   std::map<std::string, ReportQueue::Result> written_;  // by the id of the incident
   std::vector<v1::Incident> newest_;                    // of the last answer
-  int64_t next_ns_ = 0;                                 // of the next question, monotonic
+  int64_t next_ns_ = 0;                                 // of the next query, monotonic
   std::set<int> said_;                                  // codes of problems
   size_t failures_ = 0;                                 // since the last answer
-  bool has_answered_ = false;                           // the daemon, the newest question
-  bool is_cut_ = false;  // the daemon closed the connection at the newest question
+  bool has_answered_ = false;                           // the daemon, the newest query
+  bool is_cut_ = false;  // the daemon closed the connection at the newest query
   bool first_ = true;
   std::set<std::string> earlier_;  // ids of incidents of earlier runs
 };

@@ -53,10 +53,11 @@ class IncidentWatch {
   // them, News::text holds the whole report.
   static std::unique_ptr<IncidentWatch> OfDaemon(const Daemon* daemon, std::string job,
                                                  bool reports);
-  // Watches a daemon on the network. It may know several jobs and attempts with the name `job`: the
-  // watch follows those of this run, whose segments are in `directory`. `host` is the name under
-  // which an agent reports this host. A thread of the watch also writes the reports to `report_dir`
-  // here. `connect` makes a new channel to it, at first and when the last one has failed.
+  // Watches a daemon on the network. The daemon may have several jobs and attempts with the name
+  // `job`: the watch follows those of this run, whose segments are in `directory`. `host` is the
+  // name under which an agent reports this host. A thread of the watch also writes the reports to
+  // `report_dir` here. `connect` makes a new channel to it, at first and when the last one has
+  // failed.
   using Connect = std::function<std::shared_ptr<grpc::ChannelInterface>()>;
   static std::unique_ptr<IncidentWatch> OfDaemonAt(std::string address, Connect connect,
                                                    std::string job, const std::string& directory,

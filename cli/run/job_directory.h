@@ -5,8 +5,8 @@
 // The next run removes the folder of a killed run.
 //
 // A run removes only folders that a run has made, or the ranks of a killed run made again: this
-// user must own the folder, and its file "run.owner" must say that it belongs to a run, or there is
-// no such file and a segment of a process under this kernel. A run holds the lock of that file
+// user must own the folder, and its file "run.owner" must show that it belongs to a run, or there
+// is no such file and a segment of a process under this kernel. A run holds the lock of that file
 // while it lives, in any pid namespace. A process holds the lock of its segment while it lives
 // (life_lock in interpose/segment.h).
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out which attempts on a daemon are the job of this `rollcall run`. The daemon may know
+// Finds out which attempts on a daemon are the job of this `rollcall run`. The daemon may have
 // several jobs and attempts of one name, which run at once or have ended.
 //
 // An attempt is this run's if it has a communicator of the segments in the run's folder. A job
@@ -59,7 +59,7 @@ class OwnAttempts {
   v1::Query::Stub* stub_;
   const std::string directory_;
   const std::string host_;
-  std::unique_ptr<LocalProgress> local_;  // from the first question on
+  std::unique_ptr<LocalProgress> local_;  // from the first query on
   std::map<JobKey, Known> known_;
 };
 

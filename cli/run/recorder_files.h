@@ -18,7 +18,7 @@ std::map<std::string, std::string> RecorderVariables(
     const std::function<const char*(const char*)>& getenv, const std::string& prefix);
 
 // A prefix for the dumps of one run, in /tmp: "/tmp/rollcall-9f3a...-rank_"; empty if no program
-// can write there. Every user sees the names of the pipes, and must not know from them where the
+// can write there. Every user sees the names of the pipes, and must not learn from them where the
 // dumps will be: those of RecorderPipes() do not show them.
 std::string MakeRecorderPrefix();
 std::string RecorderPipes(const std::string& prefix);

@@ -33,7 +33,7 @@ struct CallAccess {
   std::string_view method;  // as gRPC writes it
   Role role;
   // Agents may ask it too, about one job that an agent of their hosts reports: `rollcall run
-  // --daemon` has one credential for its agent and for its questions.
+  // --daemon` has one credential for its agent and for its queries.
   bool is_for_agents = false;
   // What it does, for the audit of refusals; empty means it changes nothing.
   std::string_view action = "";

@@ -21,7 +21,7 @@ class JobHolder {
   virtual void Adopt(const JobId& job, Continuation from_earlier) = 0;
   // After IsUnproven() has become false, because the job is this daemon's.
   virtual void Prove(const JobId& job) = 0;
-  // The daemon takes the job and cannot know the numbers that its incidents have elsewhere.
+  // The daemon takes the job and cannot learn the numbers that its incidents have elsewhere.
   virtual void TakeUnknown(const JobId& job) = 0;
   // After Owns() has become false. These agents must report the job again.
   virtual void Release(const JobId& job, const std::vector<std::string>& agents) = 0;

@@ -37,7 +37,7 @@ struct PeerOptions {
   int64_t pause_ns = 2'000'000'000;
 };
 
-// One question to one daemon.
+// One query to one daemon.
 struct PeerAsk {
   DaemonRow peer;
   v1::PeerCaller caller;
@@ -61,7 +61,7 @@ class Peers {
   const PeerOptions& options() const;
   // The living daemons without this one.
   std::vector<DaemonRow> Others() const;
-  // Whether it has not answered its last question.
+  // Whether it has not answered its last query.
   bool IsSilent(const DaemonRow& peer) const;
   // Whether it has not answered in time a moment ago.
   bool IsPaused(const DaemonRow& peer) const;

@@ -29,7 +29,7 @@ constexpr int kShownRefusals = 10;
 constexpr size_t kMostReasons = 1000;
 // No caller waits for a list for longer than two seconds.
 constexpr std::chrono::seconds kReadWithin{4};
-// A question over half a year of one job can read many thousand rows from a cold disk.
+// A query over half a year of one job can read many thousand rows from a cold disk.
 constexpr int kTimesForQuestions = 4;
 
 }  // namespace
@@ -87,7 +87,7 @@ struct HistoryForwarder::Core {
   bool finishing ABSL_GUARDED_BY(mutex) = false;
 };
 
-// A server that has no room for the connection of questions still takes writes and shows lists.
+// A server that has no room for the connection of queries still takes writes and shows lists.
 absl::Status HistoryForwarder::Core::ConnectToRead() {
   const absl::Status status = ConnectToRead(Use::kLists);
   if (!status.ok()) return status;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the history on three threads: one writes, one reads incidents, and one answers questions
-// over all of it, which can take long. No other thread waits for SQLite or the disk beyond a time
-// limit.
+// Keeps the history on three threads: one writes, one reads incidents, and one answers queries over
+// all of it, which can take long. No other thread waits for SQLite or the disk beyond a time limit.
 //
 // Only the newest state of each incident waits. The keeper retries a failed save (a full disk, a
 // locked or missing file) after 1 s, then after growing pauses, until it succeeds. It renames a
@@ -94,7 +93,7 @@ class HistoryKeeper {
                                                    const std::string& without = "") const;
   // What comes back, as History::Count(); of what is saved. kAborted: the answer needs longer than
   // the caller may wait; the keeper goes on, and the caller may ask again. kResourceExhausted: too
-  // many questions wait, of all callers or of this one. kUnavailable: the history cannot be read.
+  // many queries wait, of all callers or of this one. kUnavailable: the history cannot be read.
   absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request,
                                                    const std::string& who = "") const;
   // Does what History::ListSilences() does, on what is saved. Fails as List() does.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counts of whole weeks, from which questions over a long time are answered. They follow from
-// the facts, and can be made again at any time.
+// The counts of whole weeks, which answer queries over a long time. They follow from the facts, and
+// can be made again at any time.
 //
 // A week is counted once it is over. The daemon that then saves an incident of that week takes the
 // mark away, and queries use the facts until it is counted again. A counter that was overtaken by
@@ -28,8 +28,8 @@ constexpr int64_t kWindow = 1000;                    // incidents
 constexpr int64_t kClocksDifferNs = 3600 * kSecond;  // of daemons
 constexpr int64_t kLookAgainNs = 8 * 86400 * kSecond;
 
-// The counts that a question may ask for: of all, of one cause, of a tenant and a cause. Empty
-// means all.
+// The counts that a query may ask for: of all, of one cause, of a tenant and a cause. Empty means
+// all.
 struct Slice {
   const char* columns;
   const char* and_by;

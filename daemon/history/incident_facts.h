@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What questions over all history ask about an incident: which host, GPU, user, call site and so on
+// What queries over all history ask about an incident: which host, GPU, user, call site and so on
 // it had, and how much it cost. Pure.
 #pragma once
 
@@ -36,7 +36,7 @@ IncidentFacts FactsOf(const v1::Incident& incident);
 
 // The kinds without those of labels, in the order in which people read them.
 const std::vector<std::string>& FactKinds();
-// Whether a question may ask for this kind.
+// Whether a query may ask for this kind.
 bool IsFactKind(const std::string& kind);
 
 // "Megatron-LM": by the Python files on the stacks. Empty if unknown.

@@ -68,7 +68,7 @@ const std::vector<const char*> kLayout1 = {
     "bytea NOT NULL)",
 };
 
-// For questions over all history: incident_facts.h, history_weeks.cc. The keys cover what questions
+// For queries over all history: incident_facts.h, history_weeks.cc. The keys cover what queries
 // read.
 const std::vector<const char*> kLayout2 = {
     "CREATE TABLE incident_facts (kind text COLLATE \"C\" NOT NULL, opened_ns bigint NOT NULL, "

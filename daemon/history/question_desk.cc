@@ -94,7 +94,7 @@ QuestionDesk::Answer QuestionDesk::Give(Known::iterator at) {
   return answer;
 }
 
-// Only a caller with that answer asks again; for others the next question may have another answer.
+// Only a caller with that answer asks again; for others the next query may have another answer.
 void QuestionDesk::KeepIfWanted(const QuestionPtr& question) {
   question->answered_ns = now_ns_();
   if (!question->is_put_off) known_.erase(question->request.SerializeAsString());

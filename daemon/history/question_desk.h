@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers questions over all history, one after the other, on a thread of its own. A question can
-// take longer than its caller waits: the desk goes on, and keeps the answer for a minute, for the
-// caller that asks again. It works on the same question once, however many ask it, and drops one
-// that was not asked again for ten seconds when its turn comes. Thread-safe.
+// Answers queries over all history, one after the other, on a thread of its own. A query can take
+// longer than its caller waits: the desk goes on, and keeps the answer for a minute, for the caller
+// that asks again. It works on the same query once, however many ask it, and drops one that was not
+// asked again for ten seconds when its turn comes. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -30,13 +30,13 @@ class QuestionDesk {
   QuestionDesk(const QuestionDesk&) = delete;
   QuestionDesk& operator=(const QuestionDesk&) = delete;
 
-  // Waits at most `patience`, and not at all for a question that was put off before. kAborted: the
-  // desk goes on, and the caller may ask again. kResourceExhausted: too many questions wait, or too
+  // Waits at most `patience`, and not at all for a query that was put off before. kAborted: the
+  // desk goes on, and the caller may ask again. kResourceExhausted: too many queries wait, or too
   // many of this caller, or of callers of these tenants. kUnavailable: the desk has ended.
   Answer Ask(const v1::CountIncidentsRequest& request, const std::string& who,
              std::chrono::nanoseconds patience);
 
-  // Answers questions by `work` until End(). For one thread.
+  // Answers queries by `work` until End(). For one thread.
   void Run(const Work& work);
   void End();
 
@@ -55,7 +55,7 @@ class QuestionDesk {
 
   bool HasRoomFor(const v1::CountIncidentsRequest& request, const std::string& who) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of the questions like these, one may have so many times what is left for others.
+  // One of such queries may have so many times what is left for others.
   bool HasRoomFor(const std::function<bool(const Question&)>& is_own, size_t share) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

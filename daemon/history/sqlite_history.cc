@@ -73,7 +73,7 @@ constexpr const char* kTables[] = {
     // Layout 6.
     "CREATE TABLE IF NOT EXISTS silences (id TEXT PRIMARY KEY, until_ns INTEGER NOT NULL, body "
     "BLOB NOT NULL) WITHOUT ROWID",
-    // Layout 7. For questions over all history: incident_facts.h, history_weeks.cc.
+    // Layout 7. For queries over all history: incident_facts.h, history_weeks.cc.
     "CREATE TABLE IF NOT EXISTS incident_facts (kind TEXT NOT NULL, opened_ns INTEGER NOT NULL, "
     "value TEXT NOT NULL, incident TEXT NOT NULL, tenant TEXT NOT NULL, cause TEXT NOT NULL, "
     "certain INTEGER NOT NULL, lost_rank_ms INTEGER NOT NULL, PRIMARY KEY (kind, opened_ns, value, "

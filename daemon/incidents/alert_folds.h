@@ -5,9 +5,9 @@
 //
 // A hang joins the row of an earlier one with the same signature if that one was confirmed or ended
 // less than kRepeatWithinNs ago, in any attempt of the job. Its alerts continue those of the row,
-// as long as no alert has said that the row is over; else it is announced anew, with its number. So
-// the end of a hang after which the job goes on waits for a calm: "resolved" is never the last word
-// before the next hang of a row. A job that has ended does not hang again: its end waits for
+// as long as no alert has reported the end of the row; else it is announced anew, with its number.
+// So the end of a hang after which the job goes on waits for a calm: "resolved" is never the last
+// word before the next hang of a row. A job that has ended does not hang again: its end waits for
 // nothing, unless its launcher may start it again. Then the attempt that goes on is its end.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends agents which hangs the daemon blames their hosts for, if they want to know, and if their
+// Sends agents which hangs the daemon blames their hosts for, if they ask for it, and if their
 // tenants may.
 //
 // Thread-safe. It sends with its mutex held, which comes before those of AgentService.
@@ -51,7 +51,7 @@ class HostHangsDesk {
 
   const Send send_;
   mutable Mutex mutex_;
-  std::map<std::string, Agent> agents_ ABSL_GUARDED_BY(mutex_);  // by id; those that want to know
+  std::map<std::string, Agent> agents_ ABSL_GUARDED_BY(mutex_);  // by id; those that ask for it
 };
 
 }  // namespace rollcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator knows of hosts and no host reports: its switch, its rack. Lines of
+// What an operator sets for hosts and no host reports: its switch, its rack. Lines of
 // --host-labels:
 //
 //   node-17  switch=leaf-3 rack=r12    # the rest of a line is a comment

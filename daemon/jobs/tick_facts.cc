@@ -302,7 +302,7 @@ bool CanBe(const PeerMessages& with) {
   return with.peer >= segment::kAnySource && with.tag >= segment::kMixedTags;
 }
 
-// By peer and tag, each once, as the questions to them need it.
+// By peer and tag, each once, as the queries to them need it.
 void PutInOrder(std::vector<PeerMessages>* all) {
   all->erase(std::remove_if(all->begin(), all->end(),
                             [](const PeerMessages& with) { return !CanBe(with); }),

@@ -2,9 +2,9 @@
 // Answers the queries of people and scripts for all daemons on one database: this daemon's jobs
 // from what it has itself, the others' by asking their owners (peers.h).
 //
-// Lists name the daemons that do not answer. A question about one job goes to its owner; if that
-// one has not the job, or is not known, to this daemon, and then to all others. The history is in
-// the database; only the newest state of an incident that is open comes from its owner.
+// Lists name the daemons that do not answer. A query about one job goes to its owner; if that one
+// has not the job, or is not known, to this daemon, and then to all others. The history is in the
+// database; only the newest state of an incident that is open comes from its owner.
 //
 // Thread-safe. A call may wait for other daemons, for as long as PeerOptions permits.
 #pragma once

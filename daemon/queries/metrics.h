@@ -44,7 +44,7 @@ struct MetricsSnapshot {
 // This daemon and the others on its database.
 struct FleetMetrics {
   size_t living = 0;  // by their leases, this one too
-  size_t silent = 0;  // of these: have not answered this daemon's last question
+  size_t silent = 0;  // of these: have not answered this daemon's last query
   bool holds_lease = false;
   FleetJobs jobs;
 };

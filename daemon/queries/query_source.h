@@ -66,7 +66,7 @@ class QuerySource {
   // The same queries, answered from what this daemon has itself, for another daemon that asks.
   virtual const QuerySource* own() const { return this; }
 
-  // The questions and actions of people, as query.proto describes them. kNotFound: there is no such
+  // The queries and actions of people, as query.proto describes them. kNotFound: there is no such
   // job or incident; the error lists what there is. kInvalidArgument: the request names what there
   // is not. Actions also have the errors of incident_actions.h and silences.h. `who`: the caller.
 #define QUESTION(name, Request, Response, agents) \

@@ -58,7 +58,7 @@ Op MessageOf(const Process& process) {
 }
 
 // The stuck calls of the job, by process. A job may have 100,000 ranks that wait and that are
-// absent, so no question may search the calls.
+// absent, so no query may search the calls.
 class OpenCalls {
  public:
   OpenCalls(const JobState& job, const StuckCalls& calls)

@@ -131,7 +131,7 @@ absl::Status SetFields(const QueryParameters& parameters, const std::vector<cons
   return status;
 }
 
-// Answers a question of questions.def whose fields are the parameters of the address.
+// Answers a query of questions.def whose fields are the parameters of the address.
 template <auto kQuestion>
 struct AnswerTo;
 template <typename Request, typename Response,

@@ -4,7 +4,7 @@
 // PyTorch gives each group a store of its own: a chain of c10d::PrefixStore around one store of the
 // job ("default_pg", "0/", "cpu/"). The prefixes are equal on all members, so a hash of them and of
 // the size of the group is the group's id. The table has a fixed size. A store that it has
-// forgotten has the id of the other unknown stores, and its group is then told apart by its
+// forgotten has the id of the other unknown stores, and its group is then distinguished by its
 // creation only.
 //
 // For the wrappers of the constructors and of setGroupDesc, from any thread, before PyTorch's own

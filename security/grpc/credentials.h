@@ -53,7 +53,7 @@ absl::Status CheckChannel(const std::string& address, const ChannelSecurity& sec
 // A channel that adds the token of the file to each call. Fails where CheckChannel() does.
 //
 // Without TLS, a channel to this host is one connection: it is made here, which may take two
-// seconds, and only to a daemon of an accepted user (ConnectOnThisHost() says how this fails). When
+// seconds, and only to a daemon of an accepted user (see ConnectOnThisHost() for the errors). When
 // it breaks, its calls fail with UNAVAILABLE, and the caller makes another one. Other channels
 // connect later, and again when they break.
 //

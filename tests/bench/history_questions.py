@@ -37,8 +37,8 @@ WANTED_S = 1.0
 JOB = "job-100"  # of team-0; has about one in 1,100 of all incidents
 ROUNDS = 5
 
-# One incident of each number, with the facts that a question asks for. Some hosts, causes and tenants come
-# back much more often than others.
+# One incident of each number, with the facts that a query asks for. Some hosts, causes and tenants
+# come back much more often than others.
 INCIDENTS = """
 CREATE TEMP TABLE made AS
 SELECT 'job-' || job || '-' || n AS id, {begin}::bigint + (n - {first}) * ({width}::bigint / {count}) AS opened_ns,

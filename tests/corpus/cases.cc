@@ -81,7 +81,8 @@ const std::vector<int>* RanksOf(const Case& c, uint64_t communicator) {
   return nullptr;
 }
 
-// A process with several ranks tells them by their devices, since each communicator counts anew.
+// A process with several ranks distinguishes them by their devices, since each communicator counts
+// anew.
 int GlobalRank(const Case& c, const Verdict& v, const Culprit& culprit) {
   const int held = c.sight.ranks_per_process;
   if (held == 1) return culprit.rank;

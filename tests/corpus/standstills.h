@@ -33,7 +33,7 @@ StandCase MakeHealthyStand(uint64_t seed, const std::string& kind = "");
 
 struct StandScore {
   bool found = false;     // there is a verdict
-  bool right = false;     // cause and culprits, or nothing said where nothing hangs
+  bool right = false;     // cause and culprits, or no report where nothing hangs
   bool too_sure = false;  // more certain than the evidence, or `likely` of wrong ranks
 };
 

@@ -99,7 +99,7 @@ def test_a_reload_says_what_counts_now_and_what_only_after_a_restart(start):
     daemon.process.send_signal(signal.SIGHUP)
     daemon.read_until(r"reloaded: alerts-per-hour$")
     daemon.read_until(r"these count only after a restart: max-jobs$")
-    # What is in use already is not a change; what waits for a restart is said again.
+    # What is in use already is not a change; what waits for a restart is reported again.
     daemon.process.send_signal(signal.SIGHUP)
     daemon.read_until(r"these count only after a restart: max-jobs$")
     daemon.file.write_text(before + "alerts-per-hour: 9\n")

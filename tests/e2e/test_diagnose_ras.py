@@ -15,7 +15,7 @@ from processes import free_port, wait_for
 
 HANG, CANNOT_TELL = 3, 2
 
-# A rank. Rank 0 answers as RAS does, with the counts in a file, and notes each question.
+# A rank. Rank 0 answers as RAS does, with the counts in a file, and notes each query.
 RANK = """
 import ctypes, os, socket, sys, threading
 ctypes.CDLL(sys.argv[1])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agent of one simulated host says: its hello, its ticks, its answers to requests for
-// stacks. Remembers what it has said, because a tick holds only what has changed.
+// stacks. Remembers what it has reported, because a tick holds only what has changed.
 //
 // One owner, no lock.
 #pragma once

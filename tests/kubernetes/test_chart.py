@@ -300,7 +300,7 @@ def test_tokens_of_old_clusters_name_no_node_and_the_notes_say_so():
         assert any(argument.endswith(",host=*") for argument in args) == is_old
 
 
-# --- What is wrong is said.
+# --- Errors are reported.
 
 @pytest.mark.parametrize("values, why", [
     ({"image": {"repository": ""}}, "image.repository is missing: deploy/package.sh image makes the image"),

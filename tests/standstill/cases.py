@@ -9,7 +9,7 @@ lost-wake-up, nobody-makes-it, queue-is-full, lock-order.
 from rows import Row
 
 HANGS = ("standstill",)
-OR_NONE = ("standstill", "")  # from outside, nothing tells these from programs without work
+OR_NONE = ("standstill", "")  # from outside, nothing distinguishes these from programs without work
 JOINS = ("standstill", "init_incomplete")
 KEYS = ("standstill", "missing_rank", "init_incomplete")
 CHILD = r"child|process \d+"

@@ -25,7 +25,8 @@ class StandstillRun(WatchedJob):
         job = row.command(self.place, self.work, fixed=fixed, seconds=seconds or 3 * hang_after)
         self.command = [str(ROLLCALL), "run", f"--hang-after={hang_after}s", "--on-hang=abort",
                         f"--report-dir={self.reports}", "--", *job]
-        # Without these Ray keeps a secret in the home folder, and tells its makers what it runs.
+        # Without these Ray keeps a secret in the home folder, and reports to its makers what it
+        # runs.
         self.env = dict(os.environ, RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
 
     def go(self, limit):

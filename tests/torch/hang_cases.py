@@ -54,7 +54,7 @@ class Hang:
     culprit: object  # (number of ranks) -> the guilty rank
     advice: str  # must be among those given
     at: str  # function of the script in which the culprit stands, or its exception's text
-    waiting_at: str  # likewise of those that wait; "" where nothing tells
+    waiting_at: str  # likewise of those that wait; empty if nothing shows it
     operation: str = ""  # what the others called
     flags: tuple = ()  # of the script; {work} is a folder of the run
     fixed_flags: tuple = ()  # with --fixed

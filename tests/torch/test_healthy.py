@@ -37,7 +37,7 @@ def test_it_ends_as_without_rollcall(name, forks, tmp_path):
         losses += re.findall(r"final loss (\S+)", ended.output)
     assert len(losses) == 2 and losses[0] == losses[1]
     if name == "elastic_restart":
-        # It did fall once: that is said, and nothing more.
+        # It did fall once: that is reported, and nothing more.
         assert len(ended.incidents) <= 1
         for incident in ended.incidents:
             assert incident["verdicts"][0]["culprits"][0]["rank"] == 1

@@ -34,7 +34,7 @@ PAIRS = [
     Pair("engine_raises", "engine", "rank_exited", 1, ("ValueError: no weight named lm_head in step 3",)),
     Pair("engine_waits", "engine", "missing_rank", 1, ("gloo communicator \"weights\"", "engine_waits")),
     Pair("trainer_waits", "trainer", "missing_rank", 1, ("trainer_waits",)),
-    # The engine is gone, so the trainer tells it.
+    # The engine is gone, so the trainer reports it.
     Pair("engine_dies_before_its_key", "trainer", "rank_exited", 3,
          ("rank 3 is rank 1 of job engine: ", "ValueError: no weight named lm_head in step 3", "ready/3")),
 ]

@@ -114,7 +114,7 @@ export function Questions({ causes }: { causes: string[] }) {
     tenant: filter("tenant"),
     job: filter("job"),
   };
-  // A question about months is not asked again with each event.
+  // A query about months is not repeated with each event.
   const live = useLive<CountIncidentsResponse>(
     questionsPath({ by: kind, ...filters, limit: String(kLimit) }),
     false,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last rank joins a communicator of the others, and all train on. What one of them does
-// otherwise is said in the environment: WRONG names a rank, and where it stops: "1:before" the
-// communicator grows, "3:after" a few steps on the grown one.
+// The last rank joins a communicator of the others, and all train on. The environment sets what one
+// of them does otherwise: WRONG names a rank, and where it stops: "1:before" the communicator
+// grows, "3:after" a few steps on the grown one.
 #include <string>
 
 #include "tests/e2e/victims/victim.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 1 was told a world that is larger by one. It comes last, so NCCL refuses it and not the
-// others, and it exits with 1, as most programs do.
+// Rank 1 got a world that is larger by one. It comes last, so NCCL refuses it and not the others,
+// and it exits with 1, as most programs do.
 #include "tests/e2e/victims/victim.h"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes with two GPUs each. The second one was told another number of GPUs, so two processes
-// join as rank 1 of 4 and none joins as rank 3. NCCL refuses one of the two, which exits with 1.
+// Two nodes with two GPUs each. The second one got another number of GPUs, so two processes join as
+// rank 1 of 4 and none joins as rank 3. NCCL refuses one of the two, which exits with 1.
 #include "tests/e2e/victims/victim.h"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client sends to gRPC before it has said who it is. The first bytes of the input cut the
+// What a client sends to gRPC before it has identified itself. The first bytes of the input cut the
 // rest into the pieces in which it comes.
 #include <string_view>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public functions that answer questions, register memory and make
-// reductions.
+// The public functions that answer queries, register memory and make reductions.
 #include <nccl.h>
 #include <string.h>
 

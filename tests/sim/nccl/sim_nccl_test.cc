@@ -145,7 +145,7 @@ class Job {
     return true;
   }
 
-  // Reads from one or more ranks. False if none said anything until then.
+  // Reads from one or more ranks. False if none printed anything until then.
   bool ReadUntil(steady_clock::time_point deadline) {
     std::vector<pollfd> outputs;
     bool any = false;

@@ -48,7 +48,7 @@ TEST_F(BlockedCallTest, ACollectiveShowsSinceWhen) {
   EXPECT_EQ(comm.returned, 1u);
   EXPECT_EQ(comm.records[1].returned_ns, 0);
   EXPECT_EQ(segment.blocked[0].since_ns, comm.records[1].entered_ns);
-  // The GPU has been told of the call's start, and not of its end.
+  // The GPU has had the call's start, and not of its end.
   EXPECT_EQ(comm.started, 2u);
   EXPECT_EQ(comm.finished, 1u);
 }

@@ -217,7 +217,7 @@ TEST_F(LibraryCommunicatorsTest, CommunicatorsBeyondTheTableAreCountedAndWorkUns
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
-// Ranks that have one from the beginning would be told that this one's first call is the others'
+// Ranks that have one from the beginning would see that this one's first call is the others'
 // hundredth.
 TEST_F(LibraryCommunicatorsTest, NeverRecordsACommunicatorThatFoundNoRoom) {
   std::string steps = "id";

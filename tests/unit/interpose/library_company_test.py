@@ -313,8 +313,9 @@ def test_a_counter_that_the_kernel_does_not_trust_is_not_used(go, tmp_path, list
     assert int.from_bytes(bytes_read, "little") == source
 
 
-# The library tells the two MPIs apart by a variable that only one of them has. The search for it must load nothing:
-# NCCL starts threads, and a file of that name lies where the program may find it.
+# The library distinguishes the two MPIs by a variable that only one of them has. The search for it
+# must load nothing: NCCL starts threads, and a file of that name lies where the program may find
+# it.
 MPI_ALONE = r"""
 #include <dlfcn.h>
 #include <mpi.h>

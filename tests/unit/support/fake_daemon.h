@@ -31,7 +31,7 @@ class FakeDaemon : public v1::AgentLink::Service {
   std::string address() const { return absl::StrCat(host_, ":", port_); }
   int port() const { return port_; }
 
-  // What it tells agents. The address by which it calls itself is that of its port if it names
+  // What it sends to agents. The address by which it calls itself is that of its port if it names
   // others.
   void NameDaemons(std::vector<std::string> daemons, std::string own = "") {
     const std::lock_guard<std::mutex> lock(mutex_);

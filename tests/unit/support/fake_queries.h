@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// Gives an empty answer to each question.
+// Gives an empty answer to each query.
 class EmptyQueries : public QuerySource {
  public:
 #define QUESTION(name, Request, Response, agents) \

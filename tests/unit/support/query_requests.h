@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to a QuerySource, in short.
+// Queries to a QuerySource, in short.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr ProcessId kOne = {101, 1}, kOther = {102, 1};
 
-// How many of these different faults are said.
+// How many of these different faults are logged.
 size_t Say(int count, int64_t user, const std::string& of, FaultLog* log) {
   for (int i = 0; i < count; ++i) log->Add(of + std::to_string(i), user);
   return log->Take().size();

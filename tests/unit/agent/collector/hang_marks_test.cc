@@ -94,7 +94,7 @@ TEST_F(HangMarksTest, ClearsWhatItSaidWhenADaemonIsGoneForGood) {
   marks_.Drop(&kDaemonA);
   Pass(59);
   now_ += kSecond;
-  // Also what an earlier run of the agent may have said.
+  // Also what an earlier run of the agent may have reported.
   EXPECT_EQ(Steps(), (Expected{{Kind::kClear, "a"}, {Kind::kClearAll, ""}}));
 }
 

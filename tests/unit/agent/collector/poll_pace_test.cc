@@ -35,7 +35,7 @@ const Case kCases[] = {
     {"tests_without_a_pause_that_give_the_cpu_away", 2000, kSecond * 9 / 10, 4'000'000, 'R', true},
     {"tests_no_more", 0, 0, kSecond, 'R', false},
     {"sleeps_after_its_last_test", 0, 0, 0, 'S', false},
-    // Where the kernel tells how long the thread was ready to run.
+    // Where the kernel reports how long the thread was ready to run.
     {"sleeps_between_tests_and_then_waits_for_a_cpu", 10, 10'000, 5'000'000, 'R', true, 5'000'000,
      kSecond * 6 / 10},
     {"works_between_tests_and_lacks_a_cpu", 20, 10'000, kSecond / 20, 'S', false, kSecond / 20,

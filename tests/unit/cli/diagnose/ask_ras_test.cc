@@ -95,7 +95,7 @@ TEST(AskRasTest, AJobThatStandsIsAskedOnce) {
   EXPECT_THAT(finding.look.ras(), SizeIs(1));
 }
 
-// All ranks wait for the device: the stacks cannot tell.
+// All ranks wait for the device: the stacks do not show it.
 TEST(AskRasTest, CountsTellWhatStacksCannot) {
   const Finding finding = Find(Host({kAtTheDevice, kAtTheDevice, kAtTheDevice}), Counts({5, 4, 5}));
   EXPECT_EQ(finding.job.outcome, Outcome::kHangs);
@@ -128,7 +128,7 @@ TEST(AskRasTest, WithoutASecondAnswerItCannotBeTold) {
   EXPECT_THAT(finding.job.incident.verdicts(), IsEmpty());
 }
 
-// It may create a communicator, and then a question could end the job.
+// It may create a communicator, and then a query could end the job.
 TEST(AskRasTest, ARankWithoutAStackMayCreateACommunicator) {
   v1::HostLook look = Host({kAtTheDevice, kElsewhere});
   for (v1::StackSample& sample : *look.mutable_processes(0)->mutable_samples()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of jobs by looks at their hosts.
+// What looks at their hosts report of jobs.
 #include "daemon/looks/judge.h"
 
 #include <gtest/gtest.h>

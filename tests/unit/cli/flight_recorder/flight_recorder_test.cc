@@ -566,7 +566,7 @@ TEST_F(FlightRecorderTest, AStallNamesTheEvidenceThatDumpsWithoutStartTimesLack)
   ASSERT_FALSE(verdicts.empty());
   EXPECT_EQ(verdicts[0].cause, Cause::kStalledInFlight);
   EXPECT_LT(verdicts[0].certainty, Certainty::kCertain);
-  // With them the rank whose GPU has not come is told.
+  // With them the rank whose GPU has not come is reported.
   WriteRanks([](int rank, Recorder* r) {
     r->Call("all_reduce", 8, false);
     if (rank != 3) r->last()["state"] = "started";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the environment tells CUDA about core dumps, and where none may be asked for.
+// What the environment sets for CUDA's core dumps, and where none may be asked for.
 #include "cli/gpu_dump/dump_variables.h"
 
 #include <gtest/gtest.h>

@@ -128,7 +128,7 @@ TEST(RasJoinTest, AnAnswerOfAnotherJobIsLeftOut) {
               ElementsAre(HasSubstr("none of the job's processes")));
 }
 
-// No communicator is that of the whole job, so nothing tells the hosts apart.
+// No communicator is that of the whole job, so nothing distinguishes the hosts.
 TEST(RasJoinTest, ProcessesThatTwoHostsHaveAreNotPlaced) {
   const std::vector<RasMember> members = {
       {4, "node-1", 100, 0}, {5, "node-1", 101, 0}, {6, "node-2", 100, 0}, {7, "node-2", 101, 0}};
@@ -136,7 +136,7 @@ TEST(RasJoinTest, ProcessesThatTwoHostsHaveAreNotPlaced) {
   EXPECT_EQ(PlaceRasRanks(members, ReadRasMembers(OneRankBehind()), &findings), 0u);
 }
 
-// Pods: each has the processes 100 and 101. The ranks tell them apart.
+// Pods: each has the processes 100 and 101. The ranks distinguish them.
 TEST(RasJoinTest, RanksOfAWholeJobTellAlikeHostsApart) {
   std::vector<std::string> ranks;
   for (int rank = 0; rank < 4; ++rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to a daemon about the attempts that it knows.
+// Queries to a daemon about its attempts.
 #include "cli/run/own_attempts.h"
 
 #include <grpcpp/grpcpp.h>

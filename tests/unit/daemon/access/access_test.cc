@@ -222,8 +222,8 @@ TEST_F(AccessTest, AStrangerIsRefusedBeforeTheDaemonReadsItsRequest) {
   EXPECT_EQ(viewer.error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
-// A caller that the daemon knows must be able to tell a call that this release lacks from one that
-// its role may not make. A stranger learns of no call whether it exists.
+// A known caller must be able to distinguish a call that this release lacks from one that its role
+// may not make. A stranger learns of no call whether it exists.
 TEST_F(AccessTest, AnswersUnimplementedToAuthenticatedCallers) {
   for (const char* method : {"/rollcall.v1.Query/NoSuchCall", "/other.Service/Call"}) {
     for (const char* token : {"agent", "viewer", "operator"}) {

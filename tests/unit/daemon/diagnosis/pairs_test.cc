@@ -71,7 +71,7 @@ class PairsTest : public testing::Test {
     trainer_.Work(5);
     engine_.Work(5);
   }
-  // What one of them tells of a hang.
+  // What one of them reports of a hang.
   PairVerdicts Tell(HalfOfAPair* one, HalfOfAPair* other,
                     const OpenedNs& opened_ns = {std::nullopt, std::nullopt}) {
     const JoinedJobs joined = JoinJobs(one->state(), {other->state()});

@@ -238,7 +238,7 @@ const Case kCases[] = {
      {At("train", 21, {Loop(19, 24), Loop(20, 22)})},
      kElsewhere,
      Kind::kBusy},
-    // Without the source only the past tells.
+    // Without the source only the past shows it.
     {"bare_usual", {Bare("train", 30)}, {Bare("train", 20)}, kUsual, Kind::kSkipped},
     {"bare_new_and_earlier", {Bare("train", 10)}, {Bare("train", 20)}, kNew, Kind::kExtra},
     {"bare_new_and_later", {Bare("train", 30)}, {Bare("train", 20)}, kNew, Kind::kUnknown},

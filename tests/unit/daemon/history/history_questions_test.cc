@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions over all history, on a real file of SQLite and on a real server of PostgreSQL.
+// Queries over all history, on a real file of SQLite and on a real server of PostgreSQL.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -168,7 +168,7 @@ TEST_P(HistoryQuestionsTest, FiltersByTimeCauseTenantAndJob) {
   EXPECT_THAT(Ask(*history, request), ElementsAre("train 3"));
 }
 
-// The same answers before and after the weeks were counted, whatever the question selects.
+// The same answers before and after the weeks were counted, whatever the query selects.
 TEST_P(HistoryQuestionsTest, CountedWeeksChangeNoAnswer) {
   const auto history = Open();
   std::vector<v1::Incident> incidents;

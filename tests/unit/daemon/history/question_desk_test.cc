@@ -23,8 +23,8 @@ v1::CountIncidentsRequest By(const std::string& kind) {
   return request;
 }
 
-// A desk with a thread that answers how many questions it has worked on. A question by "slow" waits
-// for GoOn().
+// A desk with a thread that answers how many queries it has worked on. A query by "slow" waits for
+// GoOn().
 class QuestionDeskTest : public testing::Test {
  protected:
   void TearDown() override {
@@ -55,7 +55,7 @@ class QuestionDeskTest : public testing::Test {
     return answer.ok() ? std::to_string(answer->total())
                        : absl::StatusCodeToString(answer.status().code());
   }
-  // Each question has a caller of its own.
+  // Each query has a caller of its own.
   std::string Ask(const std::string& kind, std::chrono::nanoseconds patience = minutes(1)) {
     return InWords(desk_.Ask(By(kind), kind, patience));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that hangs, goes on and hangs again: what is one row, and when its end is told.
+// A job that hangs, goes on and hangs again: what is one row, and when its end is reported.
 #include "daemon/incidents/alert_folds.h"
 
 #include <gtest/gtest.h>

@@ -30,7 +30,7 @@ AgentName Agent(const std::string& host) {
   return agent;
 }
 
-// Agent, and the incidents that it was told.
+// Agent, and the incidents sent to it.
 using Told = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 class HostHangsDeskTest : public testing::Test {

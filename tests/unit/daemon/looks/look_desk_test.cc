@@ -177,7 +177,7 @@ TEST_F(LookDeskTest, ADaemonThatStopsBeginsNoLook) {
   EXPECT_TRUE(absl::IsCancelled(Look().status()));
 }
 
-// A look that has a place is told that no caller waits for it.
+// A look that has a place learns that no caller waits for it.
 class LookPlacesTest : public LookDeskTest {
  protected:
   void SetUp() override {

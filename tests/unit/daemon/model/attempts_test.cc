@@ -302,7 +302,7 @@ TEST(AttemptsTest, AnotherWorldSizeAfterTheEndIsANewAttempt) {
   EXPECT_EQ(attempts.Place(ninth), 1);
 }
 
-// One of four ranks was told another number of them: that is what is wrong with the job.
+// One of four ranks got another number of them: that is what is wrong with the job.
 TEST(AttemptsTest, RanksOfOneLaunchMayHaveDifferentWorldSizes) {
   for (const int32_t told : {3, 5}) {
     for (int32_t wrong = 0; wrong < 3; ++wrong) {

@@ -142,7 +142,7 @@ TEST(FrameworkAdviceTest, TheFirstPieceFits) {
   }
 }
 
-// A mistake that the stacks show is shown by one entry, or by two that a person cannot tell apart.
+// A mistake that the stacks show is shown by one entry, or by two that a person cannot distinguish.
 TEST(FrameworkAdviceTest, AStackFitsFewEntries) {
   for (const Program& program : kPrograms) {
     const Verdict v = VerdictFrom(Read(program.name));

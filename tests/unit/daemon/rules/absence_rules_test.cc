@@ -446,7 +446,7 @@ TEST(RankMapTest, ARankThatWasToldAnotherWorldIsFound) {
   job.state.processes[2].world_size = 5;
   const RankProcesses found = RankFinder(job.state).Find(job.comm(), {{2, 2}});
   EXPECT_EQ(found.processes, (std::map<int32_t, int32_t>{{2, 2}}));
-  job.state.processes[3].world_size = 5;  // a member; most were told 4
+  job.state.processes[3].world_size = 5;  // a member; most got 4
   EXPECT_EQ(RankFinder(job.state).Find(job.comm(), {{2, 2}}).processes, found.processes);
 }
 

@@ -96,7 +96,7 @@ JobBuilder PairsOfManyGroups(int pairs) {
   return Pairs(pairs, [](int pair) { return "tp_" + std::to_string(pair) + ":p2p:0:1"; });
 }
 
-// Each pair was told a world of its own size.
+// Each pair got a world of its own size.
 JobBuilder InventedWorlds(int pairs) {
   JobBuilder job = SilentHosts(pairs);
   for (int pair = 0; pair < pairs; ++pair) {
@@ -138,7 +138,7 @@ TEST_P(RankFinderCostTest, GrowsWithTheRanksAndNotWithTheirSquare) {
 INSTANTIATE_TEST_SUITE_P(Jobs, RankFinderCostTest, testing::ValuesIn(kScenarios),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// However many sizes of the world the others were told.
+// However many sizes of the world the others got.
 TEST(RankMapTest, ARankIsFoundWhereManyWorldsAreClaimed) {
   JobBuilder job(40);
   job.comm().members.erase(39);

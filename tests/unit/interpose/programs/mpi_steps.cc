@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program with messages and collectives of a stub of MPI, whose arguments are its steps, for
-// tests of the preloaded library. A step is a word, or WORD=NUMBER,NUMBER. A sign before it tells
+// tests of the preloaded library. A step is a word, or WORD=NUMBER,NUMBER. A sign before it sets
 // what an error handler of the program does in its call: "!" throws, "^" leaves it by longjmp(),
 // "?" returns, and so does the call, with an error.
 //
