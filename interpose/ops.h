@@ -99,6 +99,12 @@ constexpr bool IsTest(Op op) {
          op == Op::kucc_context_progress;
 }
 
+// Whether the call is one of MPI.
+constexpr bool IsOfMpi(Op op) {
+  const char* name = OpName(op);
+  return name != nullptr && name[0] == 'M' && name[1] == 'P' && name[2] == 'I' && name[3] == '_';
+}
+
 // Whether the call is a nonblocking collective of MPI.
 constexpr bool ReturnsEarly(Op op) {
   return op >= Op::kMPI_Ibarrier && op <= Op::kMPI_Ineighbor_alltoallw;

@@ -112,8 +112,7 @@ bool HasMoved(const StandingMarks& before, const StandingMarks& after, double mo
 
 bool MaySpin(const Standing& standing) {
   const StandKind kind = standing.place.in.kind;
-  return HasTrait(kind, stands::kSpins) || kind == StandKind::kNccl || kind == StandKind::kGpu ||
-         kind == StandKind::kTorchOnDevice;
+  return HasTrait(kind, stands::kSpins) || HasTrait(kind, stands::kMaySpin);
 }
 
 // Applies to a thread that waits in no library that spins.

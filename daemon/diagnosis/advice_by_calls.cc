@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/match.h"
 #include "daemon/diagnosis/advice.h"
 #include "daemon/diagnosis/advice_patterns.h"
+#include "daemon/words/stops.h"
 
 namespace rollcall {
 namespace {
@@ -74,17 +74,12 @@ bool SplitNotByAll(const Verdict& v) {
 
 bool CreationStalls(const Verdict& v) { return StallsAlone(v) && Creates(v); }
 
-bool IsMpi(const Verdict& v) {
-  const char* name = OpName(v.call.op);
-  return name != nullptr && absl::StartsWith(name, "MPI_");
-}
-
 bool FirstCallStalls(const Verdict& v) {
-  return StallsAlone(v) && !Creates(v) && !IsMpi(v) && v.position < kSetupCalls;
+  return StallsAlone(v) && !Creates(v) && !IsOfMpi(v.call.op) && v.position < kSetupCalls;
 }
 
 bool MpiCallStays(const Verdict& v) {
-  return Is(v, Cause::kStalledInFlight) && ReturnsEarly(v.call.op) && !v.culprits.empty();
+  return IsOfMpi(v.call.op) && AreCulpritsElsewhere(v) && !IsAnyStopped(v.culprits);
 }
 
 bool WorkedForLong(const Verdict& v) { return StallsAlone(v) && v.position >= 1000; }
@@ -269,11 +264,13 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "All ranks create the communicator but cannot connect. Set NCCL_SOCKET_IFNAME to the "
        "interface that all hosts share, open the firewall between them, and check the addresses "
        "that NCCL_DEBUG=INFO prints."},
-      {"mpi-goes-on-inside-mpi", MpiCallStays, "stalled_in_flight of a nonblocking MPI call",
-       "MPI may progress a nonblocking call only while the rank is inside an MPI call.",
-       "The rank named here has made the call and does other work. Let it reach its MPI_Wait "
-       "sooner, call MPI_Test now and then while it works, or give MPI a thread of its own "
-       "(MPICH_ASYNC_PROGRESS=1)."},
+      {"mpi-goes-on-inside-mpi", MpiCallStays,
+       "stalled_in_flight of an MPI call, and the culprit is outside of MPI",
+       "MPI may progress a call only while the rank is inside an MPI call: a nonblocking one, and "
+       "also what a rank still owes to others in a call from which it has returned.",
+       "The rank named here has made the call and does other work. Let it reach its next call of "
+       "MPI sooner, call MPI_Test or MPI_Iprobe now and then while it works, or give MPI a thread "
+       "of its own (MPICH_ASYNC_PROGRESS=1)."},
       {"first-call-transport", FirstCallStalls, "the first calls of a communicator do not end",
        "NCCL sets up its transports at the first use. Blocked GPU-to-GPU access (ACS, virtual "
        "machines), wrong InfiniBand settings or a small /dev/shm stop the first call.",

@@ -28,59 +28,61 @@ enum Trait : Traits {
   kTakesWork = 1 << 4,    // a thread may wait in it for what the threads of a server bring
   kDirected = 1 << 5,     // somebody in particular should answer
   kForChildren = 1 << 6,  // if nothing shows another one, for a process that this one has started
+  kMaySpin = 1 << 7,      // its library, or a thread of it, may use the CPU while it waits
 };
 
 }  // namespace stands
 
 // X(kind, whom it is for, traits, what it waits in, in words)
-#define ROLLCALL_STAND_KINDS(X)                                                                  \
-  X(kUnknown, kOthers, stands::kNone, "")                                                        \
-  X(kPipe, kOthers, stands::kDirected, "a pipe")                                                 \
-  X(kSocket, kOthers, stands::kDirected, "a socket")                                             \
-  X(kProcessQueue, kOthers, stands::kAsks | stands::kDirected | stands::kForChildren,            \
-    "a queue of multiprocessing")                                                                \
-  X(kManager, kOthers, stands::kDirected,                                                        \
-    "a queue or another object of a manager of multiprocessing")                                 \
-  X(kRing, kOthers, stands::kPolls, "a broadcast queue in shared memory")                        \
-  X(kZeroMq, kOthers, stands::kDirected, "ZeroMQ")                                               \
-  X(kGrpc, kOthers, stands::kPolls | stands::kNoWork | stands::kDirected, "gRPC")                \
-  X(kMessageQueue, kOthers, stands::kDirected, "a message queue")                                \
-  X(kFileLock, kOthers, stands::kNoWork, "a file lock")                                          \
-  X(kDatabase, kOthers, stands::kNoWork, "a lock of SQLite")                                     \
-  X(kSignal, kOthers, stands::kNone, "a signal")                                                 \
-  X(kJaxBarrier, kOthers, stands::kNoWork, "a barrier of JAX's coordination service")            \
-  X(kJaxStart, kOthers, stands::kNoWork, "the start of JAX's coordination service")              \
-  X(kJaxEnd, kOthers, stands::kNoWork, "the shutdown of JAX's coordination service")             \
-  X(kJax, kOthers, stands::kNoWork, "a collective of JAX")                                       \
-  X(kRay, kOthers, stands::kAsks | stands::kDirected, "Ray")                                     \
-  X(kRayChannel, kOthers, stands::kSpins | stands::kAsks, "a channel of Ray")                    \
-  X(kGloo, kOthers, stands::kNoWork, "a collective of gloo")                                     \
-  X(kTorch, kOthers, stands::kNoWork, "a collective of torch.distributed")                       \
-  X(kTorchOnDevice, kOthers, stands::kNoWork, "a collective of torch.distributed on its device") \
-  X(kNccl, kOthers, stands::kNoWork, "NCCL")                                                     \
-  X(kStore, kOthers, stands::kPolls, "a store")                                                  \
-  X(kMpi, kOthers, stands::kSpins | stands::kNoWork, "MPI")                                      \
-  X(kMpiWindow, kOthers, stands::kSpins | stands::kNoWork, "a window of MPI")                    \
-  X(kMpiSpawn, kOthers, stands::kSpins, "MPI_Comm_spawn")                                        \
-  X(kBarrier, kOthers, stands::kNoWork | stands::kForChildren, "a barrier")                      \
-  X(kDataLoader, kOwn, stands::kAsks | stands::kForChildren, "a worker of its DataLoader")       \
-  X(kProcessLock, kOwn, stands::kNoWork | stands::kForChildren,                                  \
-    "a lock or semaphore of multiprocessing")                                                    \
-  X(kProcessCondition, kOwn, stands::kForChildren, "a condition of multiprocessing")             \
-  X(kPool, kOwn, stands::kAsks | stands::kForChildren, "a pool of processes")                    \
-  X(kChild, kOwn, stands::kNoWork | stands::kForChildren, "a child process")                     \
-  X(kQueue, kOwn, stands::kTakesWork, "a queue of its own threads")                              \
-  X(kCondition, kOwn, stands::kTakesWork, "a condition")                                         \
-  X(kEvent, kOwn, stands::kTakesWork, "an event of its own threads")                             \
-  X(kThread, kOwn, stands::kNone, "a thread of its own")                                         \
-  X(kLock, kOwn, stands::kNoWork, "a lock")                                                      \
-  X(kSemaphore, kOwn, stands::kNoWork | stands::kForChildren, "a lock or a semaphore")           \
-  X(kFuture, kOwn, stands::kTakesWork, "a future")                                               \
-  X(kStorage, kOwn, stands::kNoWork, "a file system that does not answer")                       \
-  X(kSleep, kOwn, stands::kNone, "sleep")                                                        \
-  X(kIdle, kNobody, stands::kAsks, "work")                                                       \
-  X(kPerson, kNobody, stands::kNone, "input")                                                    \
-  X(kGpu, kNobody, stands::kNone, "its GPU")
+#define ROLLCALL_STAND_KINDS(X)                                                            \
+  X(kUnknown, kOthers, stands::kNone, "")                                                  \
+  X(kPipe, kOthers, stands::kDirected, "a pipe")                                           \
+  X(kSocket, kOthers, stands::kDirected, "a socket")                                       \
+  X(kProcessQueue, kOthers, stands::kAsks | stands::kDirected | stands::kForChildren,      \
+    "a queue of multiprocessing")                                                          \
+  X(kManager, kOthers, stands::kDirected,                                                  \
+    "a queue or another object of a manager of multiprocessing")                           \
+  X(kRing, kOthers, stands::kPolls, "a broadcast queue in shared memory")                  \
+  X(kZeroMq, kOthers, stands::kDirected, "ZeroMQ")                                         \
+  X(kGrpc, kOthers, stands::kPolls | stands::kNoWork | stands::kDirected, "gRPC")          \
+  X(kMessageQueue, kOthers, stands::kDirected, "a message queue")                          \
+  X(kFileLock, kOthers, stands::kNoWork, "a file lock")                                    \
+  X(kDatabase, kOthers, stands::kNoWork, "a lock of SQLite")                               \
+  X(kSignal, kOthers, stands::kNone, "a signal")                                           \
+  X(kJaxBarrier, kOthers, stands::kNoWork, "a barrier of JAX's coordination service")      \
+  X(kJaxStart, kOthers, stands::kNoWork, "the start of JAX's coordination service")        \
+  X(kJaxEnd, kOthers, stands::kNoWork, "the shutdown of JAX's coordination service")       \
+  X(kJax, kOthers, stands::kNoWork, "a collective of JAX")                                 \
+  X(kRay, kOthers, stands::kAsks | stands::kDirected, "Ray")                               \
+  X(kRayChannel, kOthers, stands::kSpins | stands::kAsks, "a channel of Ray")              \
+  X(kGloo, kOthers, stands::kNoWork, "a collective of gloo")                               \
+  X(kTorch, kOthers, stands::kNoWork, "a collective of torch.distributed")                 \
+  X(kTorchOnDevice, kOthers, stands::kNoWork | stands::kMaySpin,                           \
+    "a collective of torch.distributed on its device")                                     \
+  X(kNccl, kOthers, stands::kNoWork | stands::kMaySpin, "NCCL")                            \
+  X(kStore, kOthers, stands::kPolls, "a store")                                            \
+  X(kMpi, kOthers, stands::kSpins | stands::kNoWork, "MPI")                                \
+  X(kMpiWindow, kOthers, stands::kSpins | stands::kNoWork, "a window of MPI")              \
+  X(kMpiSpawn, kOthers, stands::kSpins, "MPI_Comm_spawn")                                  \
+  X(kBarrier, kOthers, stands::kNoWork | stands::kForChildren, "a barrier")                \
+  X(kDataLoader, kOwn, stands::kAsks | stands::kForChildren, "a worker of its DataLoader") \
+  X(kProcessLock, kOwn, stands::kNoWork | stands::kForChildren,                            \
+    "a lock or semaphore of multiprocessing")                                              \
+  X(kProcessCondition, kOwn, stands::kForChildren, "a condition of multiprocessing")       \
+  X(kPool, kOwn, stands::kAsks | stands::kForChildren, "a pool of processes")              \
+  X(kChild, kOwn, stands::kNoWork | stands::kForChildren, "a child process")               \
+  X(kQueue, kOwn, stands::kTakesWork, "a queue of its own threads")                        \
+  X(kCondition, kOwn, stands::kTakesWork, "a condition")                                   \
+  X(kEvent, kOwn, stands::kTakesWork, "an event of its own threads")                       \
+  X(kThread, kOwn, stands::kNone, "a thread of its own")                                   \
+  X(kLock, kOwn, stands::kNoWork, "a lock")                                                \
+  X(kSemaphore, kOwn, stands::kNoWork | stands::kForChildren, "a lock or a semaphore")     \
+  X(kFuture, kOwn, stands::kTakesWork, "a future")                                         \
+  X(kStorage, kOwn, stands::kNoWork, "a file system that does not answer")                 \
+  X(kSleep, kOwn, stands::kNone, "sleep")                                                  \
+  X(kIdle, kNobody, stands::kAsks, "work")                                                 \
+  X(kPerson, kNobody, stands::kNone, "input")                                              \
+  X(kGpu, kNobody, stands::kMaySpin, "its GPU")
 
 enum class StandKind : uint8_t {
 #define X(kind, whom, traits, words) kind,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/model/verdict.h"
 
+#include <algorithm>
+
 namespace rollcall {
 
 const char* CauseName(Cause cause) {
@@ -53,6 +55,16 @@ size_t CountCulprits(const std::vector<Culprit>& culprits) {
   size_t count = 0;
   for (const Culprit& culprit : culprits) count += static_cast<size_t>(culprit.ranks);
   return count;
+}
+
+bool AreCulpritsElsewhere(const Verdict& verdict) {
+  const CallArgs& call = verdict.call;
+  const bool need_not_stay =
+      ReturnsEarly(call.op) || IsOfMpi(call.op) || CallsReturnEarly(verdict.communicator_kind);
+  const bool is_stall = verdict.cause == Cause::kStalledInFlight && need_not_stay;
+  if (!is_stall || verdict.culprits.empty()) return false;
+  const std::vector<int32_t>& waiting = verdict.waiting_ranks;
+  return std::find(waiting.begin(), waiting.end(), verdict.culprits.front().rank) == waiting.end();
 }
 
 }  // namespace rollcall

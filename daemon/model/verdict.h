@@ -329,4 +329,8 @@ struct Verdict {
   std::vector<Advice> advice;
 };
 
+// Of a call that all ranks have made and that does not end: whether the culprits have made it, do
+// not wait for it, and hold it up nonetheless, as MPI goes on with it only inside of its calls.
+bool AreCulpritsElsewhere(const Verdict& verdict);
+
 }  // namespace rollcall

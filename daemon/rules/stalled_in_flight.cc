@@ -56,7 +56,9 @@ void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
     verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
   }
   verdict->evidence.push_back(absl::StrCat(CountInWords(finished, "rank has", "ranks have"),
-                                           " finished the call, shown by GPU markers"));
+                                           IsOfMpi(s.call.call.op)
+                                               ? " returned from the call"
+                                               : " finished the call, shown by GPU markers"));
 }
 
 // Blames the ranks that have made a call that returns early but do not wait for it: MPI need not
@@ -75,6 +77,34 @@ void AddElsewhere(const Suspicion& s, Verdict* verdict) {
   verdict->evidence.push_back(
       absl::StrCat(RanksInWords(ranks), one ? " has made the call but does not wait for it"
                                             : " have made the call but do not wait for it"));
+}
+
+bool IsInsideMpi(const Process& process) {
+  return std::any_of(process.blocked.begin(), process.blocked.end(),
+                     [](const BlockedCall& blocked) { return IsOfMpi(blocked.op); });
+}
+
+// Blames the ranks that have returned from a call of MPI that others do not get out of, and have
+// called nothing of MPI since: what they still owe the others goes on in their next call.
+void AddLeft(const Suspicion& s, Verdict* verdict) {
+  const Communicator& comm = *s.call.communicator;
+  std::vector<int32_t> ranks;
+  for (const auto& [rank, member] : comm.members) {
+    const Process* process = FindProcess(s.job, member.process);
+    const bool has_left = member.has_markers && member.finished > s.call.position;
+    if (!InRange(comm, rank) || !has_left || process == nullptr || IsInsideMpi(*process)) continue;
+    if (HowGone(s.job, member) != Gone::kNo || !IsHeard(s.job, member.process)) continue;
+    verdict->culprits.push_back(MakeCulprit(s.job, member.process, rank, &member));
+    ranks.push_back(verdict->culprits.back().rank);
+  }
+  if (ranks.empty()) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->evidence.push_back(absl::StrCat(
+      RanksInWords(ranks), PluralForm(ranks.size(), " has returned", " have returned"),
+      " from the call, and ", PluralForm(ranks.size(), "is", "are"), " outside of MPI"));
+  verdict->missing_evidence.push_back(
+      absl::StrCat("whether the other ranks need ", RanksInWords(ranks),
+                   " to get out of the call: that depends on the library of MPI"));
 }
 
 // True if the records prove that all ranks made the same call.
@@ -137,6 +167,7 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   const bool returns_early =
       ReturnsEarly(s.call.call.op) || CallsReturnEarly(s.call.communicator->kind);
   if (verdict->culprits.empty() && returns_early) AddElsewhere(s, &*verdict);
+  if (verdict->culprits.empty() && IsOfMpi(s.call.call.op)) AddLeft(s, &*verdict);
   // If no rank is ahead of the others, there is no least advanced rank.
   if (verdict->culprits.empty() && s.call.kind == StuckCall::Kind::kCollective) {
     AddLeastAdvanced(s, &*verdict);

@@ -167,17 +167,9 @@ std::string InitIncomplete(const Verdict& v) {
                       " ranks (", OpInWords(v.call.op), ")", RefusalInWords(v), WaitTail(v));
 }
 
-// True if the culprit has made a call that returns early and does not wait for it.
-bool CulpritIsElsewhere(const Verdict& v) {
-  const bool returns_early = ReturnsEarly(v.call.op) || CallsReturnEarly(v.communicator_kind);
-  if (v.culprits.empty() || !returns_early) return false;
-  const std::vector<int32_t>& waiting = v.waiting_ranks;
-  return std::find(waiting.begin(), waiting.end(), v.culprits.front().rank) == waiting.end();
-}
-
 std::string Stalled(const Verdict& v) {
   if (IsNamedByNetwork(v)) return NetworkSentence(v);
-  const bool elsewhere = CulpritIsElsewhere(v);
+  const bool elsewhere = AreCulpritsElsewhere(v);
   const std::string least = v.culprits.empty() || elsewhere || !v.beside.empty()
                                 ? ""
                                 : absl::StrCat("; least advanced: ", Who(v.culprits));
@@ -192,6 +184,12 @@ std::string Stalled(const Verdict& v) {
   if (!StopOfAll(v.culprits).empty()) {
     return absl::StrCat(Subject(v), CulpritForm(v, " keeps", " keep"), " the others waiting in ",
                         CallNumber(v), " on ", Where(v), WaitTail(v));
+  }
+  if (elsewhere && !ReturnsEarly(v.call.op) && IsOfMpi(v.call.op)) {
+    return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"), " returned from ",
+                        CallNumber(v), " on ", Where(v), CulpritForm(v, " and makes", " and make"),
+                        " no call of MPI, and the call does not finish on the other ranks",
+                        WaitTail(v));
   }
   if (elsewhere) {
     return absl::StrCat(Subject(v), CulpritForm(v, " does", " do"), " not wait for ", CallNumber(v),

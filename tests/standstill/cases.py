@@ -160,8 +160,22 @@ MPI = [
     Row("mpi_windows.spawned_process_stands", HANGS, (), ("waits-for-a-child", "launch-count"), package="mpi4py",
         starter="mpirun", says=("[Ss]pawn",), twin="the spawned process computes for long before it comes"),
 ]
+BETWEEN_PROCESSES = [
+    Row("fifos.writer_never_opens", HANGS, (2,), ("waits-for-a-thread", "ask-the-other-end"),
+        says=(r"rank 2\b",), twin="each rank computes for 3 s before it opens its pipe"),
+    Row("pools.task_waits_for_its_own_pool", HANGS, (1,), ("waits-for-a-thread",),
+        says=("future|pool|thread", r"rank 1\b"), twin="its tasks compute, in two pools"),
+    Row("stopped.worker_is_stopped", HANGS, (2,), ("waits-for-a-child", "stopped-process"),
+        says=(CHILD, r"stopped by a signal"), twin="its worker is stopped and woken every 2 s, and computes between",
+        defect="that its child is stopped is not said"),
+    Row("http_calls.handlers_ask_each_other", HANGS, (0, 1), ("ask-the-other-end",),
+        says=("socket|connection|HTTP", r"rank 0\b", r"rank 1\b"), twin="each handler computes 1.5 s",
+        defect="the answer of another rank is taken for a download"),
+    Row("datagrams.datagram_is_lost", HANGS, (2,), ("lost-message", "ask-the-other-end"),
+        says=("socket", r"rank 2\b"), twin="a datagram comes every 3 s"),
+]
 KINDS = [PIPES, SOCKETS, WORKERS, QUEUES, THREADS, FILES, SIGNALS, C_PROGRAMS, STORES, LOADERS, MESSAGES, ENGINES,
-         ACTORS, COORDINATION, MPI]
+         ACTORS, COORDINATION, MPI, BETWEEN_PROCESSES]
 CASES = [row for kind in KINDS for row in kind]
 
 # Ordinary programs, always with --fixed: no incident, ever.

@@ -6,7 +6,7 @@ import pathlib
 import re
 import subprocess
 
-from expected_verdict import decide, faults, first_advice, misplaced
+from expected_verdict import decide, faults, misplaced, scored_advice, told_verdict
 from watched_job import WatchedJob
 
 ROLLCALL = pathlib.Path(os.environ["ROLLCALL_BUILD"]).resolve() / "bin" / "rollcall"
@@ -57,19 +57,16 @@ def wrong_in(row, run):
 
 def record_scores(row, run, record_property):
     """For the counts of tests/support/verdict_scores.py. A hang of which nothing is said misses all of them."""
-    if not run.incidents and "" in row.causes:
-        return
-    nothing = {"cause": "", "culprits": [], "summary": "nothing is said", "advice": [], "waiting_at": []}
-    verdict = run.incidents[0]["verdicts"][0] if run.incidents else nothing
-    culprits, first = tuple(sorted(culprit["rank"] for culprit in verdict["culprits"])), first_advice(verdict)
+    verdict = told_verdict(run.incidents)
+    culprits = tuple(sorted(culprit["rank"] for culprit in verdict["culprits"]))
     fits = {
-        "cause and culprits": (f"{verdict['cause']} {culprits}",
+        "cause and culprits": (f"{verdict['cause']} {culprits}", bool(run.incidents) and
                                verdict["cause"] in row.causes and culprits == row.culprits),
         "line": (", ".join(row.lines), bool(run.incidents) and not without_line(row, verdict)),
-        "first advice": (first, first in row.advice),
     }
     for part, (said, right) in fits.items():
         record_property(part, (row.program, said, right, verdict["summary"]))
+    record_property("first advice", scored_advice(row, run.incidents))
 
 
 def check_verdict(row, folder, record_property, hang_after=10):

@@ -95,6 +95,20 @@ def first_advice(verdict):
     return ([piece["id"] for piece in verdict["advice"]] or [""])[0]
 
 
+def told_verdict(incidents):
+    """What is told of a job, for the counts of verdict_scores.py. Where nothing is told, all of it is wrong."""
+    nothing = {"cause": "", "culprits": [], "summary": "nothing is said", "advice": [], "waiting_at": []}
+    return incidents[0]["verdicts"][0] if incidents else nothing
+
+
+def scored_advice(expected, incidents):
+    """The value of the part "first advice". Silence about a hang is a miss, also where the table allows it."""
+    verdict = told_verdict(incidents)
+    first = first_advice(verdict)
+    is_rightly_silent = not incidents and "" in expected.causes and expected.seconds == 0
+    return expected.program, first, first in expected.advice or is_rightly_silent, verdict["summary"]
+
+
 def decide(expected, found, told):
     """Passes, fails or xfails the test. found: what is wrong. told: what Rollcall said."""
     words = "\n".join([*found, told])

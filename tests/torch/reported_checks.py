@@ -4,7 +4,7 @@
 import re
 import sys
 
-from expected_verdict import decide, faults, first_advice, misplaced
+from expected_verdict import decide, faults, misplaced, scored_advice
 from hang_cases import LIMIT_SECONDS, meanwhile
 from program_runs import ProgramServer
 from reported_cases import ReportedRun
@@ -42,10 +42,8 @@ def check_verdict(case, start, tmp_path, record_property):
     run = start(case, tmp_path / "1", case.seconds or LIMIT_SECONDS)
     if run.lacks_stacks():
         run = start(case, tmp_path / "2", case.seconds or LIMIT_SECONDS)
-    if len(run.incidents) == 1 and case.advice:
-        verdict = run.incidents[0]["verdicts"][0]
-        first = first_advice(verdict)
-        record_property("first advice", (case.program, first, first in case.advice, verdict["summary"]))
+    if case.advice:
+        record_property("first advice", scored_advice(case, run.incidents))
     decide(case, wrong_in(case, run), run.output)
 
 

@@ -14,6 +14,7 @@
 #include "daemon/model/waits/idle_loops.h"
 #include "daemon/model/waits/wait_frames.h"
 #include "daemon/rules/stuck_call.h"
+#include "daemon/words/stops.h"
 
 namespace rollcall {
 namespace {
@@ -137,11 +138,17 @@ bool BringsRequests(const JobState& job, const Communicator& comm, const Verdict
                     : MayWaitForInput(culprit, place);
 }
 
+// The others agree with the server in all calls before this one: else that is the verdict. With
+// some libraries of MPI, they do not get out of what it has handed out before it calls MPI again.
+bool MayBeOfAServer(const Verdict& verdict) {
+  return verdict.cause == Cause::kMissingRank || verdict.cause == Cause::kUnmatchedP2p ||
+         (AreCulpritsElsewhere(verdict) && !IsAnyStopped(verdict.culprits));
+}
+
 }  // namespace
 
 void WeighIdleServers(const JobState& job, Verdict* verdict) {
-  // The others agree with the server in all calls before this one: else that is the verdict.
-  if (verdict->cause != Cause::kMissingRank && verdict->cause != Cause::kUnmatchedP2p) return;
+  if (!MayBeOfAServer(*verdict)) return;
   const auto comm = job.communicators.find(verdict->communicator);
   const bool is_key = verdict->communicator_kind == CommKind::kStore;
   if (verdict->culprits.empty() || (comm == job.communicators.end() && !is_key)) return;

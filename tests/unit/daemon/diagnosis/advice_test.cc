@@ -233,7 +233,7 @@ const std::vector<AdviceCase>& KnownCases() {
        With(Make(Cause::kStalledInFlight, {Op::kMPI_Ibarrier}, 500),
             [](Verdict* v) { v->culprits.resize(1); }),
        With(Make(Cause::kStalledInFlight, {Op::kMPI_Barrier}, 500),
-            [](Verdict* v) { v->culprits.resize(1); })},
+            [](Verdict* v) { v->waiting_ranks = {3}; })},
       {"first-call-transport", Make(Cause::kStalledInFlight, AllReduce(), 0),
        Make(Cause::kStalledInFlight, AllReduce(), 500)},
       {"worked-for-long", Make(Cause::kStalledInFlight, AllReduce(), 5000),

@@ -284,7 +284,9 @@ const ReadCase kReads[] = {
 
 class ReadTest : public testing::TestWithParam<ReadCase> {
  protected:
-  static Verdict Judge(CommKind kind, CallArgs args) {
+  static CallArgs MpiBroadcast() { return {Op::kMPI_Bcast, kNoDtype, kNoReduction, 0, 4}; }
+  // The others wait in the next call; `is_inside`: in the newest one of rank 0.
+  static Verdict Judge(CommKind kind, CallArgs args, bool is_inside = false) {
     const ReadCase& read = GetParam();
     JobBuilder job(4);
     StackPlace place = {"/x/engine.py:9 in main", read.inside, true, read.functions};
@@ -301,6 +303,7 @@ class ReadTest : public testing::TestWithParam<ReadCase> {
     job.comm().kind = kind;
     job.Finish(6, args);
     job.Enter({1, 2, 3}, At(10), args);
+    if (is_inside) job.Finish({0}, 1, args, At(10));
     return OnlyVerdict(job);
   }
 };
@@ -320,6 +323,16 @@ TEST_P(ReadTest, SaysItOfNoneThatAlsoReduces) {
 
 INSTANTIATE_TEST_SUITE_P(All, ReadTest, testing::ValuesIn(kReads),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// With MPICH, the others do not get out of a broadcast before its root calls MPI again.
+TEST_P(ReadTest, SaysItOfADriverInWhoseBroadcastTheOthersAre) {
+  EXPECT_EQ(Judge(CommKind::kNccl, MpiBroadcast(), true).is_idle, GetParam().may_idle);
+}
+
+TEST_P(ReadTest, SaysItOfNoneInWhoseAllreduceTheOthersAre) {
+  const CallArgs reduces = {Op::kMPI_Allreduce, kNoDtype, kNoReduction, kNoPeer, 4};
+  EXPECT_FALSE(Judge(CommKind::kNccl, reduces, true).is_idle);
+}
 
 // Rank 1 waits for the next message of rank 0, which has sent it some.
 Verdict JudgeSender(const char* waits_in, bool answers) {

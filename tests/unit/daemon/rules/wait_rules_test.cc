@@ -44,6 +44,16 @@ JobBuilder NotStarted() {
   return job;
 }
 
+// The root has handed out a broadcast of MPI, and the others do not get out of it.
+JobBuilder LeftByItsRoot() {
+  const CallArgs broadcast = {Op::kMPI_Bcast, kNoDtype, kNoReduction, 0, 4};
+  JobBuilder job(3);
+  job.Finish(24, broadcast);
+  job.Finish({0}, 1, broadcast, At(10));
+  job.Enter({1, 2}, At(10), broadcast);
+  return job;
+}
+
 CallArgs OneSided(Op op, int peer) { return {op, kNoDtype, kNoReduction, peer, 0}; }
 
 // clang-format off
@@ -358,6 +368,15 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kStalledInFlight, {2}, Certainty::kPossible},
+    {"a_rank_that_has_left_a_broadcast_of_mpi_and_calls_nothing_of_mpi",
+     [] { return LeftByItsRoot().state; }, 70, Cause::kStalledInFlight, {0}, Certainty::kLikely},
+    {"a_rank_that_has_left_a_broadcast_of_mpi_for_another_call_of_mpi",
+     [] {
+       JobBuilder j = LeftByItsRoot();
+       j.process(0).blocked = {{1, Op::kMPI_Testall, 0, At(11)}};
+       return j.state;
+     },
+     70, Cause::kStalledInFlight, {1, 2}},
     {"a_rank_that_has_posted_a_call_of_ucc_and_does_not_test_it",
      [] {
        JobBuilder j(3);
