@@ -16,8 +16,7 @@ enum class CommKind : uint8_t {
   kOneCcl = 4,
   kUcc = 5,  // its calls go on while a thread tests them
   kNvshmem = 6,
-  kOneCclEvents =
-      7,  // of oneCCL's C++ interface: its calls go on while the program does other work
+  kOneCclEvents = 7,  // of oneCCL's C++ interface: its calls go on as gloo's do
 };
 inline constexpr uint32_t kCommKinds = 8;
 

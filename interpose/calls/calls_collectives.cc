@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wrappers of collectives, and of sends and receives. observe.h has what each of them does
 // around the real function.
-#include "interpose/calls/call_tags.h"
 #include "interpose/calls/observe.h"
 #include "interpose/real.h"
+#include "interpose/record/call_tags.h"
 
 using rollcall::CallInfo;
 using rollcall::kNoPeer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interpose/calls/call_tags.h"
+#include "interpose/record/call_tags.h"
 
 #include <stddef.h>
 #include <stdint.h>
