@@ -68,11 +68,12 @@ def test_a_healthy_job_has_its_own_result_and_no_verdict(program, job, tmp_path)
     ("late", "init_incomplete", [2], "CommInitRank"),
 ])
 def test_a_hang_gets_its_verdict(program, cause, culprits, call, job, tmp_path):
-    code, output, verdicts = watched(job, program, tmp_path, "4s", "abort")
+    code, output, verdicts = watched(job, program, tmp_path, "12s", "abort")
     assert code == 75, output
     verdict = verdicts[0]
     assert (verdict["cause"], sorted(culprit["rank"] for culprit in verdict["culprits"])) == (cause, culprits), output
     assert verdict["call"]["operation"] == call
     assert verdict["communicator"]["kind"] == "oneccl"
-    is_known = len(culprits) == 1 and "wait for a CPU" not in str(verdict["missing_evidence"])
+    # A loop of tests may do something else in between.
+    is_known = len(culprits) == 1 and program != "tests" and "wait for a CPU" not in str(verdict["missing_evidence"])
     assert verdict["certainty"] == "certain" or not is_known, verdict["missing_evidence"]
