@@ -22,6 +22,7 @@ install      what makes and judges packages: Debian packages, two sources, build
 kubernetes   build/kubernetes-venv, with helm and kubectl; needs no cluster
 mcp          build/mcp-venv: the SDK of the Model Context Protocol; needs Python 3.10
 odd          Debian's jemalloc, tcmalloc, Go, Rust, Java and Node
+oneccl       build/oneccl-venv: oneCCL for the CPU, its headers, and Debian's libfabric
 packages     build/packages-venv: packages of PyPI that load NCCL
 prometheus   Debian's Prometheus, unpacked in build/prometheus
 site         build/site-venv, which builds the site of the docs
@@ -136,6 +137,18 @@ PY
 }
 
 setup_mcp() { simple_environment build/mcp-venv tests/mcp/requirements.txt; }
+
+# oneCCL looks for libfabric by the name that only Debian's package for developers has.
+setup_oneccl() {
+  local requirements=tests/oneccl/requirements.txt fabric
+  if as_wanted build/oneccl-venv "$requirements"; then return; fi
+  install_debian libfabric1
+  make_environment "$venv"
+  pip install --no-deps -r "$requirements" || cannot_install "$requirements"
+  fabric=$(PATH=$PATH:/sbin ldconfig -p | sed -n 's/.*libfabric\.so\.1 .*=> //p' | head -n 1)
+  ln -s "$fabric" "$venv/lib/libfabric.so"
+  finished
+}
 
 setup_packages() {
   local requirements=tests/packages/requirements.txt

@@ -54,6 +54,7 @@ all   | 8     | torch       | torch          | 1    | 30    | -m long | the rest
 all   | 8     | kubernetes  | kubernetes     | 1    | 20    | -m long --dist=loadfile --ignore=tests/kubernetes/test_api_server.py | policy, events, several daemons
 all   | 9     | frameworks  | frameworks     | 1    | 30    | | programs of many frameworks
 all   | 9     | packages    | packages       | 0    | 15    | | packages of PyPI that load NCCL
+all   | 9     | oneccl      | oneccl         | 0    | 15    | | real oneCCL, on the CPU
 all   | 9     | torch24     | torch24        | 1    | 30    | | programs on gloo with PyTorch 2.4.1
 all   | 10    | reported    | reported       | 1    | 30    | | hangs as people reported them, with PyTorch
 all   | 10    | api-server  | api-server     | 0    | 30    | | chart and webhook with a real API server

@@ -16,8 +16,9 @@ enum class CommKind : uint8_t {
   kOneCcl = 4,
   kUcc = 5,  // its calls go on while a thread tests them
   kNvshmem = 6,
+  kOneCclEvents = 7,  // of oneCCL's C++ interface: its calls go on as gloo's do
 };
-inline constexpr uint32_t kCommKinds = 7;
+inline constexpr uint32_t kCommKinds = 8;
 
 // Whether a thread that has begun a group groups the kind's calls, too.
 constexpr bool HasGroups(CommKind kind) {
@@ -37,7 +38,8 @@ constexpr bool HasCountedIds(CommKind kind) {
 // Whether a call that stands keeps the later calls of its rank on other communicators from going
 // on: one device, or the thread that made it, runs them in order.
 constexpr bool HoldsUpOtherCalls(CommKind kind) {
-  return kind != CommKind::kGloo && kind != CommKind::kUcc && kind != CommKind::kStore;
+  return kind != CommKind::kGloo && kind != CommKind::kUcc && kind != CommKind::kOneCclEvents &&
+         kind != CommKind::kStore;
 }
 
 // Whether the kind's collectives only begin an operation, which goes on when a thread tests it.
@@ -53,6 +55,7 @@ constexpr const char* CommKindName(CommKind kind) {
     case CommKind::kHccl:
       return "hccl";
     case CommKind::kOneCcl:
+    case CommKind::kOneCclEvents:
       return "oneccl";
     case CommKind::kUcc:
       return "ucc";

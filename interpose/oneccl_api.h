@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of oneCCL's C interface (since 2022) that the library wraps, with types that need
-// none of its headers: enumerations are ints, handles are pointers. Its C++ interface is not
-// wrapped.
+// none of its headers: enumerations are ints, handles are pointers. Its C++ interface:
+// oneccl_cpp_api.h.
 #pragma once
 
 #include <stddef.h>

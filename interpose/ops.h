@@ -96,7 +96,7 @@ constexpr bool IsMpiMessage(Op op) {
 // Whether the call looks whether a wait would end. In a loop it is one.
 constexpr bool IsTest(Op op) {
   return (op >= Op::kMPI_Test && op <= Op::kMPI_Testsome) || op == Op::kMPI_Iprobe ||
-         op == Op::kucc_context_progress;
+         op == Op::kucc_context_progress || op == Op::kevent_test;
 }
 
 // Whether the call is one of MPI.

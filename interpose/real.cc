@@ -105,8 +105,9 @@ const Family kFamilies[] = {
     {"ompi_", kMpiLibraries, false},  // variables, for which any MPI is asked
     {"Hccl", kHcclLibraries, false},        {"aclrt", kAscendLibraries, false},
     {"oneccl", kOneCclLibraries, false},    {"ucc_", kUccLibraries, false},
-    {"nvshmem", kNvshmemLibraries, false},  {"_ZN4c10d", kTorchLibraries, false},
-    {"aoti_torch_", kTorchLibraries, false}};
+    {"_ZN3ccl", kOneCclLibraries, false},   {"_ZNK3ccl", kOneCclLibraries, false},
+    {"_ZTVN3ccl", kOneCclLibraries, false}, {"nvshmem", kNvshmemLibraries, false},
+    {"_ZN4c10d", kTorchLibraries, false},   {"aoti_torch_", kTorchLibraries, false}};
 
 const Family& FindFamily(const char* symbol) {
   for (const Family& family : kFamilies) {

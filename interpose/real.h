@@ -19,6 +19,7 @@
 #include "interpose/nccl_api.h"
 #include "interpose/nvshmem_api.h"
 #include "interpose/oneccl_api.h"
+#include "interpose/oneccl_cpp_api.h"
 #include "interpose/torch_api.h"
 #include "interpose/ucc_api.h"
 

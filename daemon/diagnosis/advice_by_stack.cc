@@ -83,7 +83,8 @@ bool WaitsForItsGpu(const Verdict& v) {
 bool WaitsInAnotherLibrary(const Verdict& v) {
   if (v.start_fault == StartFault::kOtherSize) return false;
   if (!v.socket.others.empty()) return IsAbsence(v);
-  if (CulpritIsIn(v, {"NCCL", "nccl", "Hccl", "hccl", "oneccl", "<rollcall>"})) return false;
+  if (CulpritIsIn(v, {"NCCL", "nccl", "Hccl", "hccl", "oneccl", "ccl::", "<rollcall>"}))
+    return false;
   if (!IsLikeNccl(v.communicator_kind)) return false;  // its waits are the verdict's own
   return AbsentIsIn(v, waits::kOtherLibrary);
 }

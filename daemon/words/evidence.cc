@@ -187,7 +187,7 @@ std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<
   if (!loops.empty()) {
     lines.push_back(absl::StrCat("whether ", RanksInWords(loops),
                                  PluralForm(loops.size(), " needs", " need"),
-                                 " the call to go on: MPI's tests do not wait"));
+                                 " the call to go on: a test does not wait"));
   }
   if (!stale.empty()) {
     lines.push_back(absl::StrCat("no recent report on ", RanksInWords(stale), ": ",

@@ -3,10 +3,12 @@
 // around the real function.
 #include "interpose/calls/observe.h"
 #include "interpose/real.h"
+#include "interpose/record/call_tags.h"
 
 using rollcall::CallInfo;
 using rollcall::kNoPeer;
 using rollcall::kNoReduction;
+using rollcall::NoteTag;
 using rollcall::ObserveCall;
 using rollcall::Op;
 
@@ -125,6 +127,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllReduceConfig(const void* sendbuff
                                                             cudaStream_t stream,
                                                             const ncclCollConfig_t* config) {
   const CallInfo info = {Op::kAllReduce, Dtype(datatype), Reduction(op), kNoPeer, count, stream};
+  NoteTag(config);
   return ObserveCall(ROLLCALL_REAL(ncclAllReduceConfig), comm, info, CALLER, sendbuff, recvbuff,
                      count, datatype, op, comm, stream, config);
 }
@@ -135,6 +138,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllGatherConfig(const void* sendbuff
                                                             ncclComm_t comm, cudaStream_t stream,
                                                             const ncclCollConfig_t* config) {
   const CallInfo info = {Op::kAllGather, Dtype(datatype), kNoReduction, kNoPeer, sendcount, stream};
+  NoteTag(config);
   return ObserveCall(ROLLCALL_REAL(ncclAllGatherConfig), comm, info, CALLER, sendbuff, recvbuff,
                      sendcount, datatype, comm, stream, config);
 }
@@ -144,6 +148,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclReduceScatterConfig(
     ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config) {
   const CallInfo info = {Op::kReduceScatter, Dtype(datatype), Reduction(op), kNoPeer,
                          recvcount,          stream};
+  NoteTag(config);
   return ObserveCall(ROLLCALL_REAL(ncclReduceScatterConfig), comm, info, CALLER, sendbuff, recvbuff,
                      recvcount, datatype, op, comm, stream, config);
 }
@@ -154,6 +159,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclReduceConfig(const void* sendbuff, v
                                                          cudaStream_t stream,
                                                          const ncclCollConfig_t* config) {
   const CallInfo info = {Op::kReduce, Dtype(datatype), Reduction(op), root, count, stream};
+  NoteTag(config);
   return ObserveCall(ROLLCALL_REAL(ncclReduceConfig), comm, info, CALLER, sendbuff, recvbuff, count,
                      datatype, op, root, comm, stream, config);
 }
@@ -164,6 +170,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclBroadcastConfig(const void* sendbuff
                                                             cudaStream_t stream,
                                                             const ncclCollConfig_t* config) {
   const CallInfo info = {Op::kBroadcast, Dtype(datatype), kNoReduction, root, count, stream};
+  NoteTag(config);
   return ObserveCall(ROLLCALL_REAL(ncclBroadcastConfig), comm, info, CALLER, sendbuff, recvbuff,
                      count, datatype, root, comm, stream, config);
 }
@@ -173,6 +180,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclAlltoAllConfig(const void* sendbuff,
                                                            ncclComm_t comm, cudaStream_t stream,
                                                            const ncclCollConfig_t* config) {
   const CallInfo info = {Op::kAlltoAll, Dtype(datatype), kNoReduction, kNoPeer, count, stream};
+  NoteTag(config);
   return ObserveCall(ROLLCALL_REAL(ncclAlltoAllConfig), comm, info, CALLER, sendbuff, recvbuff,
                      count, datatype, comm, stream, config);
 }
@@ -183,6 +191,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclGatherConfig(const void* sendbuff, v
                                                          cudaStream_t stream,
                                                          const ncclCollConfig_t* config) {
   const CallInfo info = {Op::kGather, Dtype(datatype), kNoReduction, root, count, stream};
+  NoteTag(config);
   return ObserveCall(ROLLCALL_REAL(ncclGatherConfig), comm, info, CALLER, sendbuff, recvbuff, count,
                      datatype, root, comm, stream, config);
 }
@@ -193,6 +202,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclScatterConfig(const void* sendbuff, 
                                                           cudaStream_t stream,
                                                           const ncclCollConfig_t* config) {
   const CallInfo info = {Op::kScatter, Dtype(datatype), kNoReduction, root, count, stream};
+  NoteTag(config);
   return ObserveCall(ROLLCALL_REAL(ncclScatterConfig), comm, info, CALLER, sendbuff, recvbuff,
                      count, datatype, root, comm, stream, config);
 }

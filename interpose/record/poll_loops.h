@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of MPI_Test and MPI_Iprobe, and of UCC's ucc_context_progress.
+// Loops of MPI_Test and MPI_Iprobe, of UCC's ucc_context_progress, and of tests of oneCCL's events.
 //
 // A thread that does nothing but test waits as much as one inside MPI_Wait. The library notes each
 // test that fails, and the time that the thread has spent in such tests. The agent compares these

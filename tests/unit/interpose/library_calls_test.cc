@@ -45,6 +45,27 @@ TEST_F(LibraryCallsTest, ACallWithAConfigurationIsTheSameCall) {
   EXPECT_EQ(CommAfter("id init=2,0 all_reduce_config all_reduce").signature, plain);
 }
 
+TEST_F(LibraryCallsTest, ATagIsTheNameOfItsCall) {
+  const CommSnapshot comm = CommAfter("id init=2,0 tagged=42 tagged tagged=7 all_reduce");
+  ASSERT_EQ(comm.records.size(), 4u);
+  EXPECT_EQ(comm.records[0].shape, "tag 42");
+  EXPECT_EQ(comm.records[1].shape, "");
+  EXPECT_EQ(comm.records[2].shape, "tag 7");
+  EXPECT_EQ(comm.records[3].shape, "");
+  EXPECT_EQ(comm.signature,
+            CommAfter("id init=2,0 all_reduce all_reduce all_reduce all_reduce").signature);
+}
+
+TEST_F(LibraryCallsTest, TagsThatAreCountersLeaveRoomForShapes) {
+  std::string steps = "id init=2,0";
+  for (int tag = 1; tag <= 70; ++tag) steps += " tagged=" + std::to_string(tag);
+  const CommSnapshot comm = CommAfter(steps + " shape=7 all_reduce");
+  ASSERT_EQ(comm.records.size(), 71u);
+  EXPECT_EQ(comm.records[63].shape, "tag 64");
+  EXPECT_EQ(comm.records[64].shape, "");
+  EXPECT_EQ(comm.records[70].shape, "[7]");
+}
+
 TEST_F(LibraryCallsTest, RcclsAllToAllWithCountsComparesNoCounts) {
   const CommSnapshot comm = CommAfter("id init=2,0 all_to_all_v");
   ASSERT_EQ(comm.records.size(), 1u);

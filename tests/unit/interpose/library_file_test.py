@@ -5,6 +5,8 @@ import pathlib
 import re
 import subprocess
 
+from oneccl_table import wrapped_functions
+
 LIBRARY = os.environ["ROLLCALL_LIBRARY"]
 CALLS = pathlib.Path(__file__).parents[3] / "interpose" / "calls.def"
 
@@ -25,6 +27,7 @@ def read_table(calls):
         table |= {call.replace("##type##", typed)
                   for call in re.findall(r"each\((\w+##type##\w+),", types)}
         table.add(f"nvshmemx_{typed}_broadcast_on_stream")
+    table |= wrapped_functions(CALLS.parent)
     return table | {f"P{symbol}" for symbol in table if symbol.startswith("MPI_")}
 
 

@@ -68,6 +68,14 @@ int Init(const Arguments& a) {
   return Keep(place, ncclCommInitRank(place, At(a, 0, 1), unique_id, At(a, 1, 0)));
 }
 
+// A call with a tag, in a configuration of NCCL 2.31, which other headers may not have.
+int Tagged(const Arguments& a) {
+  uint64_t config[9] = {sizeof(config), 0xcafebeef};
+  config[7] = static_cast<uint64_t>(At(a, 0, 0));
+  return ncclAllReduceConfig(buffer, buffer, 8, ncclFloat, ncclSum, comm, nullptr,
+                             reinterpret_cast<const ncclCollConfig_t*>(config));
+}
+
 int InitConfig(const Arguments& a) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = At(a, 2, 1);
@@ -310,6 +318,7 @@ const std::map<std::string, Step> kOthers = {
     {"grow_into", GrowInto},
     {"all_reduce_config", CALL(ncclAllReduceConfig(buffer, buffer, Count(a), ncclFloat, ncclSum,
                                                    comm, nullptr, nullptr))},
+    {"tagged", Tagged},
     {"all_to_all_v", CALL(ncclAllToAllv(buffer, nullptr, nullptr, buffer, nullptr, nullptr,
                                         ncclFloat, comm, nullptr))},
     {"msccl", CALL(mscclRunAlgo(buffer, nullptr, nullptr, buffer, nullptr, nullptr, Count(a),
