@@ -80,7 +80,7 @@ void AgentHub::OnUnrecorded(const AgentName& agent, const v1::UnrecordedProcesse
 }
 
 void AgentHub::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) {
-  host_facts_.OnReply(agent, reply);
+  if (!looks_.OnHostFacts(agent, reply)) host_facts_.OnReply(agent, reply);
 }
 
 void AgentHub::OnConnected(const AgentName& agent) {

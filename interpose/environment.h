@@ -14,18 +14,27 @@ struct RankVariables {
   const char* rank;
   const char* world_size;
   const char* local_rank;
+  const char* local_world_size;  // how many ranks of the job are on this host; "": no variable
 };
 
-// In order: torchrun, Open MPI, PMIx and PMI (MPICH, Intel MPI), Slurm, Kubernetes indexed jobs.
-// The first set with a rank wins, and the launcher closest to the process comes first: an mpirun
-// inside a Slurm job leaves Slurm's variables unchanged in all of its processes.
+// The one table of them. In order: torchrun, horovodrun, PaddlePaddle, Open MPI, MVAPICH2, HPE's
+// PALS, PMIx and PMI (MPICH, Intel MPI), Flux, Slurm, Kubernetes indexed jobs. The first set with a
+// rank wins, and the launcher closest to the process comes first: an mpirun inside a Slurm job
+// leaves Slurm's variables unchanged in all of its processes.
 inline constexpr RankVariables kRankVariables[] = {
-    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
-    {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "JOB_LOCAL_RANK"},
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"},
+    {"PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM", "PADDLE_LOCAL_RANK", "PADDLE_LOCAL_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"},
+    {"PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK", ""},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", ""},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", ""},
+    {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "JOB_LOCAL_RANK", ""},
 };
 
 // torchft starts each replica group with a torchrun of its own, so that the ranks of each begin at

@@ -28,11 +28,24 @@ struct MarkVariable {
 constexpr MarkVariable kMarkVariables[] = {
     {"pmix", "PMIX_NAMESPACE"},
     {"pmi", "PMI_JOBID"},
+    {"pals", "PALS_APID"},
+    {"flux", "FLUX_JOB_ID"},
     {"slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"},
     {"ray", "RAY_JOB_ID"},
     {"torchelastic", "TORCHELASTIC_RUN_ID"},
     {"jobset", "JOBSET_NAME"},
     {"named", "ROLLCALL_JOB"},
+};
+
+// Where the ranks of a job meet. `port` is empty if the address has its port.
+struct AddressVariables {
+  absl::string_view address, port;
+};
+constexpr AddressVariables kAddresses[] = {
+    {"MASTER_ADDR", "MASTER_PORT"},
+    {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT"},
+    {"PADDLE_MASTER", ""},
+    {"JAX_COORDINATOR_ADDRESS", ""},
 };
 
 // Matches the beginning of a file's name. An NCCL plugin has the same beginning and is not NCCL.
@@ -71,16 +84,24 @@ bool IsLoopbackName(absl::string_view address) {
          absl::StartsWith(address, "127.");
 }
 
+// With its port; "": not set.
+std::string AddressIn(absl::string_view environ, const AddressVariables& variables) {
+  const std::string address = Value(environ, variables.address);
+  if (variables.port.empty()) return address;
+  const std::string port = Value(environ, variables.port);
+  return address.empty() || port.empty() ? "" : absl::StrCat(address, ":", port);
+}
+
 }  // namespace
 
 std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host) {
   std::vector<Mark> marks;
-  const std::string address = Value(environ, "MASTER_ADDR"), port = Value(environ, "MASTER_PORT");
-  if (!address.empty() && !port.empty()) {
-    const bool is_here = IsLoopbackName(address);
-    marks.push_back({"rendezvous",
-                     absl::StrCat(address, ":", port, is_here ? absl::StrCat(" on ", host) : ""),
-                     is_here});
+  for (const AddressVariables& variables : kAddresses) {
+    const std::string address = AddressIn(environ, variables);
+    if (address.empty()) continue;
+    const bool is_here = IsLoopbackName(address.substr(0, address.rfind(':')));
+    marks.push_back(
+        {"rendezvous", absl::StrCat(address, is_here ? absl::StrCat(" on ", host) : ""), is_here});
   }
   for (const MarkVariable& mark : kMarkVariables) {
     const std::string value = MarkValue(environ, mark);
@@ -90,9 +111,10 @@ std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host) 
 }
 
 int32_t LocalWorldSize(absl::string_view environ) {
-  for (const absl::string_view name :
-       {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
-    const int size = ParsePlaceNumber(std::string(FindInEnviron(environ, name)).c_str());
+  for (const RankVariables& names : kRankVariables) {
+    if (absl::string_view(names.local_world_size).empty()) continue;
+    const absl::string_view value = FindInEnviron(environ, names.local_world_size);
+    const int size = ParsePlaceNumber(std::string(value).c_str());
     if (size > 0) return size;
   }
   return 0;

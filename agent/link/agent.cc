@@ -82,7 +82,7 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
       collector_(options_.collector),
       host_hangs_(options_.host_hangs, &collector_.served()),
       stacks_(StacksFrom(options_), &collector_.served(), &unrecorded_, &inbox_),
-      host_facts_(HostFactsFrom(options_), &collector_.served(), &inbox_),
+      host_facts_(HostFactsFrom(options_), &collector_.served(), &unrecorded_, &inbox_),
       quit_answers_(options_.collector.directory, options_.collector.proc_root,
                     options_.stack_namer),
       pauses_(options_.tick_ns) {}

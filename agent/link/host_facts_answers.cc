@@ -14,9 +14,12 @@ constexpr size_t kMostRequests = 4;  // that wait
 }  // namespace
 
 HostFactsAnswers::HostFactsAnswers(HostFactsOptions options, const ServedSegments* served,
-                                   UplinkInbox* inbox)
+                                   const UnrecordedList* listed, UplinkInbox* inbox)
     : inbox_(inbox),
-      service_(std::move(options), [served](ProcessId process) { return served->Has(process); }),
+      service_(std::move(options),
+               [served, listed](ProcessId process) {
+                 return served->Has(process) || listed->Has(process);
+               }),
       worker_(kMostRequests) {}
 
 // A daemon asks once for each incident, so it misses nothing by an answer without facts.

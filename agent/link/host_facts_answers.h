@@ -6,6 +6,7 @@
 
 #include "agent/collector/served_segments.h"
 #include "agent/link/host_facts_service.h"
+#include "agent/link/unrecorded_list.h"
 #include "agent/link/uplink_inbox.h"
 #include "base/worker.h"
 #include "rollcall/v1/agent.pb.h"
@@ -14,8 +15,9 @@ namespace rollcall {
 
 class HostFactsAnswers {
  public:
-  // `served` and `inbox` outlive this object.
-  HostFactsAnswers(HostFactsOptions options, const ServedSegments* served, UplinkInbox* inbox);
+  // `served`, `listed` and `inbox` outlive this object.
+  HostFactsAnswers(HostFactsOptions options, const ServedSegments* served,
+                   const UnrecordedList* listed, UplinkInbox* inbox);
 
   // The reader of the stream calls this. Waits while the daemon does not read.
   void TakeIn(uint64_t stream, const v1::GatherHostFacts& request);

@@ -29,13 +29,6 @@ namespace {
 
 constexpr size_t kMostDescriptors = 16384;  // of one process
 
-// Returns 4711 of "socket:[4711]"; 0 if the link is of another kind.
-uint64_t SocketIn(absl::string_view link) {
-  uint64_t inode = 0;
-  const bool fits = absl::ConsumePrefix(&link, "socket:[") && absl::ConsumeSuffix(&link, "]");
-  return fits && absl::SimpleAtoi(link, &inode) ? inode : 0;
-}
-
 using FileId = std::pair<uint64_t, uint64_t>;  // device, inode
 constexpr FileId kNoFile = {0, 0};
 

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "agent/outside/tcp_counters.h"
 #include "agent/processes/proc_files.h"
 #include "base/read_file.h"
@@ -14,6 +16,19 @@ namespace {
 constexpr size_t kTcpTableBytes = 8 << 20;
 
 }  // namespace
+
+uint64_t SocketIn(absl::string_view link) {
+  uint64_t inode = 0;
+  const bool fits = absl::ConsumePrefix(&link, "socket:[") && absl::ConsumeSuffix(&link, "]");
+  return fits && absl::SimpleAtoi(link, &inode) ? inode : 0;
+}
+
+std::vector<TcpSocket> ReadTcpTable(const std::string& proc_root, pid_t pid) {
+  const std::string net = ProcPath(proc_root, pid, "net/");
+  // A server that listens with IPv6 takes connections of IPv4, too.
+  return ParseTcpTable(absl::StrCat(ReadProcFile(net + "tcp", kTcpTableBytes).value_or(""), "\n",
+                                    ReadProcFile(net + "tcp6", kTcpTableBytes).value_or("")));
+}
 
 SocketTables::Socket SocketTables::Find(uint64_t inode) {
   Socket found;
@@ -33,11 +48,7 @@ SocketTables::Socket SocketTables::Find(uint64_t inode) {
 }
 
 const std::vector<TcpSocket>& SocketTables::tcp() {
-  if (tcp_.has_value()) return *tcp_;
-  const std::string net = ProcPath(proc_root_, pid_, "net/");
-  // A server that listens with IPv6 takes connections of IPv4, too.
-  tcp_ = ParseTcpTable(absl::StrCat(ReadProcFile(net + "tcp", kTcpTableBytes).value_or(""), "\n",
-                                    ReadProcFile(net + "tcp6", kTcpTableBytes).value_or("")));
+  if (!tcp_.has_value()) tcp_ = ReadTcpTable(proc_root_, pid_);
   return *tcp_;
 }
 

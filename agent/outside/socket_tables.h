@@ -10,10 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "agent/outside/tcp_table.h"
 #include "agent/outside/unix_peers.h"
 
 namespace rollcall {
+
+// The inode in "socket:[4711]", the link of a descriptor; 0: the link is of another kind.
+uint64_t SocketIn(absl::string_view link);
+
+// The table of the process's network.
+std::vector<TcpSocket> ReadTcpTable(const std::string& proc_root, pid_t pid);
 
 class SocketTables {
  public:

@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/outside/connections.h"
 #include "agent/processes/pod_environment.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_lines.h"
@@ -24,6 +26,7 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kReadTimeoutNs = 300'000'000;  // for one process
+constexpr int64_t kConnectionsTimeoutNs = 600'000'000;
 constexpr size_t kMostThreadsNamed = 512;
 constexpr size_t kMostCommand = 64 << 10;
 constexpr size_t kMostAddress = 256;
@@ -100,6 +103,34 @@ std::optional<FoundProcess> ReadOne(const std::string& proc_root, pid_t pid) {
   return found;
 }
 
+// A rank without a variable may show itself by whom it talks with.
+bool MayBeConnected(const FoundProcess& found) {
+  return found.process.rank.coordinates.rank < 0 && !found.libraries.empty();
+}
+
+void AddConnections(const FindOptions& options, SpareThreads* threads,
+                    std::vector<FoundProcess>* processes) {
+  std::map<pid_t, FoundProcess*> asked;
+  std::vector<pid_t> pids;
+  for (FoundProcess& found : *processes) {
+    if (!MayBeConnected(found)) continue;
+    pids.push_back(found.process.process.pid);
+    asked[pids.back()] = &found;
+  }
+  if (pids.size() < 2) return;
+  const auto pairs = threads->Get<std::vector<ConnectedPair>>(
+      "connections",
+      [root = options.proc_root, pids] {
+        return FindConnections(root, pids, MonotonicNs() + kConnectionsTimeoutNs / 3 * 2);
+      },
+      kConnectionsTimeoutNs);
+  if (!pairs.has_value()) return;
+  for (const auto& [one, other] : *pairs) {
+    asked.at(one)->connected.push_back(other);
+    asked.at(other)->connected.push_back(one);
+  }
+}
+
 }  // namespace
 
 FoundProcesses FindProcesses(const FindOptions& options, SpareThreads* threads) {
@@ -124,6 +155,7 @@ FoundProcesses FindProcesses(const FindOptions& options, SpareThreads* threads) 
     if (!one.has_value()) found.silent.push_back(pid);
     if (one.has_value() && one->has_value()) found.processes.push_back(**std::move(one));
   }
+  AddConnections(options, threads, &found.processes);
   return found;
 }
 

@@ -30,6 +30,7 @@ struct FoundProcess {
   std::vector<Mark> marks;
   std::vector<std::string> libraries;  // each once
   bool talks = false;                  // has threads of a library by which ranks talk
+  std::vector<pid_t> connected;        // other processes here with which it talks by TCP, ascending
   int32_t local_world_size = 0;        // of its job on this host; 0 if unknown
   std::string ras_address, dump_pipe;  // as in v1::ProcessLook
   int wait_status = 0;                 // of a zombie, as in ProcStat

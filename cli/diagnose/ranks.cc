@@ -14,7 +14,26 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostAncestors = 32;
-constexpr char kByMaps[] = "maps", kByArgument[] = "argument";
+constexpr char kByMaps[] = "maps", kByArgument[] = "argument", kByConnection[] = "connection";
+
+// By which ranks talk without a thread whose name tells. NCCL and PyTorch have such threads, and
+// programs that serve requests have mapped them, too.
+constexpr absl::string_view kTalksByTcp[] = {"jax", "ucc", "oneccl", "hccl", "gloo"};
+
+bool HasMapped(const FoundProcess& found, absl::string_view library) {
+  return std::find(found.libraries.begin(), found.libraries.end(), library) !=
+         found.libraries.end();
+}
+
+// Whether two processes that talk by TCP are ranks of one job: they run the same program on the
+// same library. JAX has no launcher, so that each may come from a shell of its own.
+bool AreOfAKind(const FoundProcess& one, const FoundProcess& other) {
+  if (ScriptOf(one.command) != ScriptOf(other.command)) return false;
+  return std::any_of(std::begin(kTalksByTcp), std::end(kTalksByTcp), [&](absl::string_view name) {
+    const bool is_shared = HasMapped(one, name) && HasMapped(other, name);
+    return is_shared && (name == "jax" || one.process.ppid == other.process.ppid);
+  });
+}
 
 class Chooser {
  public:
@@ -29,6 +48,7 @@ class Chooser {
   std::vector<ChosenRank> Choose(const std::vector<pid_t>& pids) {
     ChooseByEnvironment();
     ChooseByMaps();
+    ChooseByConnections();
     AddLaunchers();
     if (!pids.empty()) KeepJobsOf(pids);
     ChooseZombies();
@@ -78,11 +98,7 @@ class Chooser {
   bool MayTalk(size_t i) const {
     const FoundProcess& found = processes_[i];
     if (found.process.rank.coordinates.rank >= 0 || IsDead(found.state)) return false;
-    const auto has = [&found](const char* name) {
-      return std::find(found.libraries.begin(), found.libraries.end(), name) !=
-             found.libraries.end();
-    };
-    return found.talks || has("mpi") || has("nvshmem");
+    return found.talks || HasMapped(found, "mpi") || HasMapped(found, "nvshmem");
   }
 
   // The innermost ones: a launcher has such a library, too.
@@ -101,6 +117,48 @@ class Chooser {
                                         [this](size_t ancestor) { return IsChosen(ancestor); });
       if (!is_below && (above.count(i) == 0 || processes_[i].talks)) Add(i, kByMaps);
     }
+  }
+
+  // Ranks that talk with each other. A child that talks with its parent works for it.
+  void ChooseByConnections() {
+    for (size_t i = 0; i < processes_.size(); ++i) {
+      for (const pid_t pid : processes_[i].connected) {
+        const auto other = by_pid_.find(pid);
+        if (other == by_pid_.end() || !MayBePeers(i, other->second)) continue;
+        Join(i, other->second);
+        Add(i, kByConnection);
+      }
+    }
+    for (const ChosenRank& rank : chosen_) MarkMesh(rank.at);
+  }
+
+  bool MayBePeers(size_t i, size_t other) const {
+    const FoundProcess &one = processes_[i], &two = processes_[other];
+    if (one.process.rank.coordinates.rank >= 0 || two.process.rank.coordinates.rank >= 0) {
+      return false;
+    }
+    return AreOfAKind(one, two) && !IsAbove(i, other) && !IsAbove(other, i);
+  }
+
+  bool IsAbove(size_t above, size_t i) const {
+    const std::vector<size_t> ancestors = Ancestors(i);
+    return std::find(ancestors.begin(), ancestors.end(), above) != ancestors.end();
+  }
+
+  // The first process of those with which it talks, also through others.
+  size_t FirstOfMesh(size_t i) const {
+    for (auto at = mesh_.find(i); at != mesh_.end(); at = mesh_.find(i)) i = at->second;
+    return i;
+  }
+
+  void Join(size_t i, size_t other) {
+    const size_t one = FirstOfMesh(i), two = FirstOfMesh(other);
+    if (one != two) mesh_[std::max(one, two)] = std::min(one, two);
+  }
+
+  void MarkMesh(size_t i) {
+    if (!processes_[i].connected.empty() && processes_[i].process.rank.coordinates.rank < 0)
+      processes_[i].marks.push_back({"mesh", absl::StrCat(Pid(FirstOfMesh(i))), true});
   }
 
   // The ancestor that has started several ranks, or the shell of each.
@@ -172,7 +230,8 @@ class Chooser {
   std::map<pid_t, size_t> by_pid_;
   std::vector<ChosenRank> chosen_;
   std::set<size_t> is_chosen_;
-  std::set<size_t> who_looks_;  // this program, and the shells above it
+  std::set<size_t> who_looks_;     // this program, and the shells above it
+  std::map<size_t, size_t> mesh_;  // by process: one before it that it talks with
 };
 
 }  // namespace

@@ -21,8 +21,9 @@ struct ChosenRank {
 std::string BestMark(const FoundProcess& process);
 
 // The main process of each rank, by the variables of launchers; processes without such a variable
-// that have threads of NCCL or gloo, or MPI or NVSHMEM mapped; and ranks that have ended and whose
-// parent has not waited for them ("zombie"). A process below another one of these belongs to it.
+// that have threads of NCCL or gloo, or MPI or NVSHMEM mapped, or that talk with each other by TCP
+// and run one program on JAX, UCC, oneCCL, HCCL or gloo; and ranks that have ended and that no
+// parent has waited for ("zombie"). A process below another one of these belongs to it.
 //
 // `pids`: only the ranks of these processes' jobs; a process among them that is neither a rank nor
 // part of one counts as one. Empty means all. `self`: the program that looks. It and the processes

@@ -61,6 +61,8 @@ uint64_t PositionOf(const v1::ThreadStack& thread) {
 void AddThreads(int32_t pid, const Threads& threads, StandingMarks* marks) {
   for (const v1::ThreadStack& thread : threads) {
     const bool is_main = thread.tid() == pid;
+    if (thread.frames().empty() && marks->unseen.size() < kMostMarkedThreads)
+      marks->unseen.insert({pid, thread.tid()});
     if (thread.frames().empty() || (!is_main && !RunsTheProgram(thread))) continue;
     if (!is_main && marks->threads.size() >= kMostMarkedThreads) continue;
     // A thread that waits for Python's lock looks every 5 ms whether it is free.
@@ -88,6 +90,24 @@ StandingMarks MarksOf(const v1::ProcessStack& stack, int64_t now_ns) {
   return marks;
 }
 
+// Whether a thread of one sample is at another place in the other, or in none. One without frames
+// there may be anywhere.
+bool AreElsewhere(const StandingMarks& one, const StandingMarks& other) {
+  return std::any_of(one.threads.begin(), one.threads.end(), [&other](const auto& thread) {
+    const auto there = other.threads.find(thread.first);
+    if (there == other.threads.end()) return other.unseen.count(thread.first) == 0;
+    return there->second.position != thread.second.position;
+  });
+}
+
+// The next sample is compared with where they were seen last.
+void KeepUnseenThreads(const StandingMarks& before, StandingMarks* marks) {
+  for (const auto& id : marks->unseen) {
+    const auto known = before.threads.find(id);
+    if (known != before.threads.end()) marks->threads.insert(*known);
+  }
+}
+
 bool HasMoved(const StandingMarks& before, const StandingMarks& after, double most_cpus) {
   const double seconds = static_cast<double>(after.at_ns - before.at_ns) / kSecond;
   if (after.cpu_seconds - before.cpu_seconds > most_cpus * seconds) return true;
@@ -104,10 +124,7 @@ bool HasMoved(const StandingMarks& before, const StandingMarks& after, double mo
   if (knows_bytes && after.moved_bytes - before.moved_bytes > kMostBytesASecond * seconds) {
     return true;
   }
-  return !std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(),
-                     after.threads.end(), [](const auto& a, const auto& b) {
-                       return a.first == b.first && a.second.position == b.second.position;
-                     });
+  return AreElsewhere(before, after) || AreElsewhere(after, before);
 }
 
 bool MaySpin(const Standing& standing) {
@@ -283,6 +300,15 @@ bool HasServer(const v1::ProcessStack& stack) {
                      });
 }
 
+// In a sample of a row that goes on.
+void KeepWhatWasSeen(const Standing& before, const v1::ProcessStack& stack, Standing* standing) {
+  KeepSockets(before.sockets, &standing->sockets);
+  KeepUnseenThreads(before.newest, &standing->newest);
+  if (standing->newest.unseen.count({stack.pid(), stack.pid()}) != 0) {
+    standing->place = before.place;
+  }
+}
+
 void AddLocks(const v1::ProcessStack& stack, Standing* standing) {
   for (const v1::FileLock& lock : stack.locks()) {
     if (standing->locks.size() == kMostLocks) return;
@@ -318,7 +344,7 @@ std::shared_ptr<const Standing> AddToRow(const std::shared_ptr<const Standing>& 
   AddProcesses(stack.others(), &standing->names, &standing->others);
   AddLocks(stack, standing.get());
   AddSockets(stack, &standing->sockets);
-  if (goes_on) KeepSockets(before->sockets, &standing->sockets);
+  if (goes_on) KeepWhatWasSeen(*before, stack, standing.get());
   return standing;
 }
 

@@ -23,6 +23,7 @@
 #include "daemon/model/stand_kinds.h"
 #include "daemon/report/host_facts_proto.h"
 #include "daemon/report/incident_proto.h"
+#include "daemon/words/evidence.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 #include "proto/timestamps.h"
@@ -179,6 +180,12 @@ class JobJudge {
     bool any_waits_for_device = false;
   };
 
+  int32_t SamplesTaken(size_t member) const {
+    return static_cast<int32_t>(
+        std::count_if(At(member).samples().begin(), At(member).samples().end(),
+                      [](const v1::StackSample& sample) { return HasFrames(sample.stack()); }));
+  }
+
   Ranks Sort() const {
     Ranks ranks;
     for (size_t i = 0; i < group_.members.size(); ++i) {
@@ -189,9 +196,9 @@ class JobJudge {
         ranks.traced.push_back(RankOf(i));
       } else if (IsSuspended(*process)) {
         ranks.stopped.push_back(RankOf(i));
-      } else if (standing == nullptr || At(i).samples_size() < 2) {
+      } else if (standing == nullptr || SamplesTaken(i) < 2) {
         ranks.unknown.push_back(RankOf(i));
-      } else if (standing->samples < At(i).samples_size() || standing->rests) {
+      } else if (standing->samples < SamplesTaken(i) || standing->rests) {
         ranks.moving.push_back(RankOf(i));
         if (ranks.moves_at.empty()) ranks.moves_at = process->place.at;
       } else {
@@ -217,8 +224,8 @@ class JobJudge {
                                       " in a debugger"));
     }
     if (!ranks.unknown.empty()) {
-      return cannot_tell(
-          absl::StrCat("the stacks of ", RanksInWords(ranks.unknown), " could not be taken"));
+      return cannot_tell(absl::StrCat("the stacks of ", RanksInWords(ranks.unknown),
+                                      " could not be taken", DeathsInWords()));
     }
     if (ranks.standing.empty() && !ranks.stopped.empty()) {
       return cannot_tell(absl::StrCat(RanksInWords(ranks.stopped), " ",
@@ -241,6 +248,20 @@ class JobJudge {
           "looks alike");
     }
     result_.why = "its ranks wait for work, or sleep";
+  }
+
+  // "; rank 1 died (killed by signal 9)": needs no stack, and often is the answer. "": none died.
+  std::string DeathsInWords() const {
+    std::map<std::string, std::vector<int32_t>> deaths;
+    for (size_t i = 0; i < group_.members.size(); ++i) {
+      const Process* process = ProcessOf(i);
+      if (process == nullptr || process->liveness != Liveness::kDied) continue;
+      deaths[DescribeEnding(state_.job, state_.of_member[i], nullptr)].push_back(RankOf(i));
+    }
+    std::string text;
+    for (const auto& [ending, ranks] : deaths)
+      absl::StrAppend(&text, "; ", RanksInWords(ranks), " died (", ending, ")");
+    return text;
   }
 
   void TellWhoMoves(const Ranks& ranks) {

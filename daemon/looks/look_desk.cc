@@ -26,6 +26,8 @@ constexpr int64_t kShortestApartNs = 2 * kSecond;
 constexpr int64_t kLongestApartNs = 60 * kSecond;
 // The time to take stacks, beyond the time between them.
 constexpr int64_t kBesidesNs = 15 * kSecond;
+// For the facts about a host, once its stacks are there. An agent of an earlier release gives none.
+constexpr int64_t kFactsBesidesNs = 2 * kSecond;
 constexpr std::chrono::milliseconds kWakeEvery{100};
 constexpr char kNoAnswer[] = "its agent did not answer in time";
 constexpr char kNotConnected[] = "its agent is not connected";
@@ -75,7 +77,9 @@ class LookDesk::Running {
     size_t rounds = 0;  // that have begun
     int64_t begun_ns = 0;
     bool is_gone = false;
-    size_t bytes = 0;  // of the samples
+    bool awaits_facts = true;
+    int64_t answered_ns = 0;  // the last stack
+    size_t bytes = 0;         // of the samples
   };
 
   Running(ListedJob job, Asker asker, int64_t apart_ns, int64_t now_ns)
@@ -103,10 +107,33 @@ class LookDesk::Running {
     return now_ns >= part.begun_ns + apart_ns_ * rounds / static_cast<int64_t>(kSamples - 1);
   }
 
-  bool IsDone() const {
-    return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) {
-      return part.is_gone || (part.open.empty() && part.rounds == kSamples);
+  bool IsDone(int64_t now_ns) const {
+    return std::all_of(parts_.begin(), parts_.end(), [now_ns](const Part& part) {
+      const bool has_stacks = part.open.empty() && part.rounds == kSamples;
+      const bool has_all = !part.awaits_facts || now_ns - part.answered_ns > kFactsBesidesNs;
+      return part.is_gone || (has_stacks && has_all);
     });
+  }
+
+  // For the facts about the host of the part.
+  static v1::DaemonMessage AskForFacts(const Part& part) {
+    v1::DaemonMessage message;
+    v1::GatherHostFacts* gather = message.mutable_gather_host_facts();
+    gather->set_request(part.number);
+    for (const auto& [ref, at] : part.at) {
+      if (gather->processes_size() == kMostProcessesOfFacts) break;
+      v1::ProcessRef* of = gather->add_processes();
+      of->set_pid(ref.first);
+      of->set_start_time(ref.second);
+    }
+    return message;
+  }
+
+  static void AddFacts(const v1::HostFacts& facts, Part* part) {
+    if (!part->awaits_facts) return;
+    part->awaits_facts = false;
+    if (!facts.error().empty() || facts.ByteSizeLong() > kMostBytesOfFacts) return;
+    *part->look.mutable_host_facts() = facts;
   }
 
   // Notes that the next round has begun, and makes its message.
@@ -130,6 +157,7 @@ class LookDesk::Running {
     const Ref ref = {reply.stack().pid(), reply.start_time()};
     if (part->open.erase(ref) == 0) return;
     part->answered.insert(ref);
+    part->answered_ns = now_ns;
     v1::ProcessLook* rank = part->look.mutable_processes(part->at.at(ref));
     if (reply.has_evidence()) {
       *rank->mutable_process()->mutable_evidence() = LimitedEvidence(reply.evidence(), now_ns);
@@ -213,13 +241,17 @@ absl::StatusOr<std::shared_ptr<LookDesk::Running>> LookDesk::Begin(const v1::Loo
 void LookDesk::SendDue(Running* look) {
   for (Running::Part& part : look->parts()) {
     v1::DaemonMessage message;
+    bool is_first = false;
     {
       const MutexLock lock(mutex_);
       const int64_t now_ns = now_ns_();
       if (!look->IsDue(part, now_ns)) continue;
+      is_first = part.rounds == 0;
       message = Running::BeginRound(now_ns, &part);
     }
-    if (send_(part.agent, message)) continue;
+    const bool is_sent = send_(part.agent, message);
+    if (is_sent && is_first) send_(part.agent, Running::AskForFacts(part));
+    if (is_sent) continue;
     const MutexLock lock(mutex_);
     part.is_gone = true;
   }
@@ -231,7 +263,8 @@ absl::Status LookDesk::AwaitAll(Running* look, const std::function<bool()>& goes
     if (!goes_on()) return absl::CancelledError("the caller no longer waits for the look");
     const MutexLock lock(mutex_);
     if (is_closed_) return absl::CancelledError("the daemon stops");
-    if (look->IsDone() || now_ns_() > look->deadline_ns()) return absl::OkStatus();
+    const int64_t now_ns = now_ns_();
+    if (look->IsDone(now_ns) || now_ns > look->deadline_ns()) return absl::OkStatus();
     changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kWakeEvery);
   }
 }
@@ -271,6 +304,19 @@ bool LookDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply)
     for (Running::Part& part : look->parts()) {
       if (part.number != reply.request() || part.agent != agent.id) continue;
       look->Add(reply, now_ns_(), &part);
+      changed_.NotifyAll();
+    }
+  }
+  return true;
+}
+
+bool LookDesk::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) {
+  if ((reply.request() & kOfLooks) == 0) return false;
+  const MutexLock lock(mutex_);
+  for (const std::shared_ptr<Running>& look : running_) {
+    for (Running::Part& part : look->parts()) {
+      if (part.number != reply.request() || part.agent != agent.id) continue;
+      Running::AddFacts(reply.facts(), &part);
       changed_.NotifyAll();
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at a job that is not recorded: asks the agents of its hosts for the stacks of its ranks
-// three times within seconds, and gives what they answer as looks at hosts, for judge.h.
+// three times within seconds, and for facts about the hosts, and gives what they answer as looks at
+// hosts, for judge.h.
 //
 // The agents take stacks within their usual limits. An agent that does not answer has a look with
 // an error, and the others are not kept waiting.
@@ -29,6 +30,7 @@ namespace rollcall {
 
 namespace v1 {
 class DaemonMessage;
+class HostFactsReply;
 class StackReply;
 }  // namespace v1
 
@@ -40,6 +42,8 @@ class LookDesk {
   static constexpr size_t kMostOfTenants = 3;
   static constexpr size_t kMostOfCaller = 2;
   static constexpr size_t kSamples = 3;
+  static constexpr size_t kMostBytesOfFacts = size_t{256} << 10;  // of one host
+  static constexpr int kMostProcessesOfFacts = 64;                // as v1::GatherHostFacts says
   // For stacks of one host, and of all; more are left out, which is reported.
   static constexpr size_t kMostBytesOfHost = size_t{16} << 20;
   static constexpr size_t kMostBytes = size_t{256} << 20;
@@ -62,6 +66,8 @@ class LookDesk {
 
   // True if the reply is one to a look.
   bool OnStackReply(const AgentName& agent, const v1::StackReply& reply)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends all looks, now and later: the daemon stops.

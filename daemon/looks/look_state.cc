@@ -192,7 +192,8 @@ class Builder {
       LimitStack(&stack);
       RemoveRanks(OtherRanks(member), &stack);
       const int64_t taken_ns = TakenNs(member, sample);
-      standing = AddToRow(standing, stack, taken_ns, true);
+      // One that could not be taken shows nothing.
+      if (auto row = AddToRow(standing, stack, taken_ns, true)) standing = std::move(row);
       model_.SetStacks(process, FactsOf(before, stack, taken_ns, standing));
       before = &stack;
     }

@@ -2,6 +2,7 @@
 // A process among those that looks at several hosts show.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -20,6 +21,12 @@ struct LookedAt {
     return look == other.look && process == other.process;
   }
 };
+
+// Whether a stack could be taken, at least in part.
+inline bool HasFrames(const v1::ProcessStack& stack) {
+  return std::any_of(stack.threads().begin(), stack.threads().end(),
+                     [](const v1::ThreadStack& thread) { return !thread.frames().empty(); });
+}
 
 inline const v1::ProcessLook& ProcessAt(const std::vector<v1::HostLook>& looks,
                                         const LookedAt& at) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "daemon/looks/looked_at.h"
 
 namespace rollcall {
 namespace {
@@ -29,7 +30,8 @@ std::string UnansweredLine(const std::vector<std::string>& hosts, const std::str
 std::string WhyUnseen(const v1::ProcessLook& process, bool has_answered) {
   const auto& samples = process.samples();
   for (const v1::StackSample& sample : samples) {
-    if (sample.stack().threads().empty()) return sample.stack().error();
+    const bool says_why = !sample.stack().error().empty();
+    if (!HasFrames(sample.stack()) && says_why) return sample.stack().error();
   }
   if (!has_answered) return "it did not answer when it was read in /proc";
   if (samples.empty()) return "no time was left to take its stacks";

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,7 @@ struct StandingMarks {
   double children_cpu_seconds = 0;  // of those that it has started
   double moved_bytes = 0;           // that they have read and written; negative: not known
   std::map<std::pair<int32_t, int32_t>, Thread> threads;  // by pid and tid
+  std::set<std::pair<int32_t, int32_t>> unseen;           // threads of which no frames were taken
   std::map<int32_t, double> others_cpu_seconds;           // of Standing::others, by pid
 };
 

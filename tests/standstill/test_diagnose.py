@@ -7,6 +7,7 @@ The last lines say how often the culprits are right, and how often at least one 
 programs without their mistakes.
 """
 
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -47,6 +48,18 @@ def test_the_culprits(row, tmp_path, record_property):
     if look.verdict:
         assert CERTAINTIES.index(look.verdict["certainty"]) <= CERTAINTIES.index("likely")
     assert look.exit_code in (0, 2, 3) and look.seconds < 12, said
+
+
+@pytest.mark.parametrize("program", ["jax_service.skips_a_gather", "jax_service.leaves_a_step_early"])
+def test_finds_ranks_of_jax_that_no_variable_numbers(program, tmp_path):
+    row = dataclasses.replace(next(row for row in CASES if row.program == program), launch=("--unnamed",))
+    with start(row, tmp_path) as job:
+        time.sleep(STARTS)
+        look = look_until_it_hangs(ROLLCALL, job, LONGEST)
+    assert look.exit_code == HANG, look.text + look.errors
+    assert look.incidents[0]["look"]["ranks"] == row.ranks
+    assert len(look.culprits) == 1, look.verdict["summary"]
+    assert any(line in look.verdict["culprits"][0]["at"] for line in row.lines), look.verdict["summary"]
 
 
 @pytest.mark.parametrize("row", CASES + LEFT_ALONE, ids=lambda row: row.program)

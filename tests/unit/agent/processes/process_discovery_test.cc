@@ -208,6 +208,23 @@ INSTANTIATE_TEST_SUITE_P(
             6,
             1},
         LauncherCase{"pmi", {"PMI_RANK=7", "PMI_SIZE=8"}, 7, 8, -1},
+        LauncherCase{
+            "horovodrun", {"HOROVOD_RANK=3", "HOROVOD_SIZE=8", "HOROVOD_LOCAL_RANK=1"}, 3, 8, 1},
+        LauncherCase{"paddle",
+                     {"PADDLE_TRAINER_ID=5", "PADDLE_TRAINERS_NUM=8", "PADDLE_LOCAL_RANK=1"},
+                     5,
+                     8,
+                     1},
+        LauncherCase{
+            "mvapich2",
+            {"MV2_COMM_WORLD_RANK=6", "MV2_COMM_WORLD_SIZE=8", "MV2_COMM_WORLD_LOCAL_RANK=2"},
+            6,
+            8,
+            2},
+        LauncherCase{"pals", {"PALS_RANKID=4", "PALS_LOCAL_RANKID=0", "PMI_SIZE=24"}, 4, 24, 0},
+        LauncherCase{
+            "flux", {"FLUX_TASK_RANK=2", "FLUX_JOB_SIZE=4", "FLUX_TASK_LOCAL_ID=1"}, 2, 4, 1},
+        LauncherCase{"flux_on_slurm", {"SLURM_PROCID=0", "FLUX_TASK_RANK=9"}, 9, -1, -1},
         LauncherCase{"pmix", {"PMIX_RANK=2"}, 2, -1, -1},
         LauncherCase{"kubernetes", {"JOB_COMPLETION_INDEX=3"}, 3, -1, -1},
         LauncherCase{"torchrun_on_slurm", {"SLURM_PROCID=0", "RANK=12"}, 12, -1, -1},

@@ -116,6 +116,36 @@ TEST(JudgeLooksTest, SaysNothingOfAJobOfWhichOneRankMoves) {
   EXPECT_TRUE(job.incident.verdicts().empty());
 }
 
+// The kernel did not answer in time, for example.
+TEST(JudgeLooksTest, ASampleWithoutFramesIsNoMotion) {
+  const SeenStack nothing = {{}};
+  LookBuilder once, twice;
+  for (LookBuilder* host : {&once, &twice}) {
+    for (const int rank : {0, 1}) host->Add(rank, Always(kInGloo), 3);
+  }
+  once.Add(2, {kInValidate, nothing, kInValidate}, 3);
+  EXPECT_EQ(CulpritsOf(JudgeOnly({once.look})), Culprits({2}));
+  twice.Add(2, {nothing, nothing, kInValidate}, 3);
+  const LookedAtJob job = JudgeOnly({twice.look});
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  EXPECT_EQ(job.why, "the stacks of rank 2 could not be taken");
+}
+
+// For which no stack is needed.
+TEST(JudgeLooksTest, ARankThatHasDiedIsToldThoughNoStackWasTaken) {
+  LookBuilder host;
+  host.Add(0, {}, 3);
+  host.Add(1, {}, 3);
+  v1::ProcessLook* dead = host.Add(-1, {});
+  dead->set_found_by(kFoundAsZombie);
+  dead->mutable_process()->mutable_evidence()->set_liveness(v1::Evidence::DIED);
+  dead->mutable_process()->mutable_evidence()->set_exit_signal(9);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  EXPECT_EQ(job.why,
+            "the stacks of ranks 0-1 could not be taken; rank 2 died (killed by signal 9)");
+}
+
 TEST(JudgeLooksTest, JoinsTheRanksOfTwoHosts) {
   LookBuilder one("node-1"), two("node-2");
   for (LookBuilder* host : {&one, &two}) {

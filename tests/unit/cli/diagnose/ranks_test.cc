@@ -82,6 +82,64 @@ TEST(ChooseRanksTest, LeavesAloneWhatHasOnlyMappedALibrary) {
   EXPECT_EQ(PidsOf({notebook}), Pids());
 }
 
+// Processes that talk with each other, and have mapped the library.
+std::vector<FoundProcess> MakeMesh(const std::string& library, std::vector<FoundProcess> of) {
+  for (FoundProcess& one : of) {
+    one.libraries = {library};
+    for (const FoundProcess& other : of) {
+      if (other.process.process.pid != one.process.process.pid)
+        one.connected.push_back(other.process.process.pid);
+    }
+  }
+  return of;
+}
+
+TEST(ChooseRanksTest, TakesProcessesOfJaxThatTalkWithEachOther) {
+  std::vector<FoundProcess> processes =
+      MakeMesh("jax", {MakeFound(11, 1, ""), MakeFound(12, 5, ""), MakeFound(13, 6, "")});
+  processes.push_back(MakeFound(14, 1, ""));
+  processes.back().libraries = {"jax"};
+  EXPECT_EQ(PidsOf(processes), Pids({11, 12, 13}));
+}
+
+TEST(ChooseRanksTest, ThoseThatTalkWithEachOtherAreOneJob) {
+  std::vector<FoundProcess> processes =
+      MakeMesh("jax", {MakeFound(11, 5, ""), MakeFound(12, 6, "")});
+  for (FoundProcess& other : MakeMesh("jax", {MakeFound(21, 7, ""), MakeFound(22, 8, "")}))
+    processes.push_back(other);
+  ChooseRanks(&processes, {}, kSelf);
+  EXPECT_EQ(BestMark(processes[0]), BestMark(processes[1]));
+  EXPECT_EQ(BestMark(processes[2]), BestMark(processes[3]));
+  EXPECT_NE(BestMark(processes[0]), BestMark(processes[2]));
+}
+
+// Star: all talk with the first one only, which keeps JAX's coordination service.
+TEST(ChooseRanksTest, TakesWhatTalksWithACoordinator) {
+  std::vector<FoundProcess> star = {MakeFound(11, 1, ""), MakeFound(12, 5, ""),
+                                    MakeFound(13, 6, "")};
+  star[0].connected = {12, 13};
+  star[1].connected = star[2].connected = {11};
+  for (FoundProcess& one : star) one.libraries = {"jax"};
+  EXPECT_EQ(PidsOf(star), Pids({11, 12, 13}));
+}
+
+TEST(ChooseRanksTest, TakesSiblingsOfUccThatTalkWithEachOther) {
+  EXPECT_EQ(PidsOf(MakeMesh("ucc", {MakeFound(11, 10, ""), MakeFound(12, 10, "")})),
+            Pids({11, 12}));
+  EXPECT_EQ(PidsOf(MakeMesh("ucc", {MakeFound(11, 10, ""), MakeFound(12, 9, "")})), Pids())
+      << "two services";
+}
+
+TEST(ChooseRanksTest, LeavesAloneOtherProcessesThatTalk) {
+  EXPECT_EQ(PidsOf(MakeMesh("torch", {MakeFound(11, 10, ""), MakeFound(12, 10, "")})), Pids());
+  EXPECT_EQ(PidsOf(MakeMesh("jax", {MakeFound(11, 1, ""), MakeFound(12, 11, "")})), Pids())
+      << "a child and its parent";
+  std::vector<FoundProcess> programs =
+      MakeMesh("jax", {MakeFound(11, 1, ""), MakeFound(12, 1, "")});
+  programs[1].command = std::string("python3\0/x/serve.py", 19);
+  EXPECT_EQ(PidsOf(programs), Pids()) << "a client and its server";
+}
+
 TEST(ChooseRanksTest, TakesWhatTheCommandNames) {
   EXPECT_EQ(PidsOf({MakeFound(10, 1, ""), MakeFound(11, 1, ""), MakeFound(12, 1, "")}, {10, 12}),
             Pids({10, 12}));
@@ -140,10 +198,25 @@ const MarksCase kMarks[] = {
      "pmix prte-n1-40@1"},
     {"torchrun_without_an_id", "TORCHELASTIC_RUN_ID=none", ""},
     {"torchrun", "TORCHELASTIC_RUN_ID=x7", "torchelastic x7"},
+    {"horovodrun", "HOROVOD_GLOO_RENDEZVOUS_ADDR=10.0.0.1\nHOROVOD_GLOO_RENDEZVOUS_PORT=39",
+     "rendezvous 10.0.0.1:39"},
+    {"jax", "JAX_COORDINATOR_ADDRESS=node-7:1234", "rendezvous node-7:1234"},
+    {"jax_on_loopback", "JAX_COORDINATOR_ADDRESS=localhost:1234",
+     "rendezvous localhost:1234 on node-1", true},
+    {"paddle", "PADDLE_MASTER=10.0.0.1:8090", "rendezvous 10.0.0.1:8090"},
+    {"flux", "FLUX_JOB_ID=f2Ad", "flux f2Ad"},
+    {"pals", "PALS_APID=ab-12", "pals ab-12"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, BestMarkTest, testing::ValuesIn(kMarks),
                          [](const auto& test) { return test.param.name; });
+
+TEST(JobMarksTest, ReadsHowManyRanksTheHostHas) {
+  EXPECT_EQ(LocalWorldSize(absl::string_view("LOCAL_WORLD_SIZE=8\0", 19)), 8);
+  EXPECT_EQ(LocalWorldSize(absl::string_view("PALS_LOCAL_SIZE=12\0", 19)), 12);
+  EXPECT_EQ(LocalWorldSize(absl::string_view("MV2_COMM_WORLD_LOCAL_SIZE=4\0", 28)), 4);
+  EXPECT_EQ(LocalWorldSize(absl::string_view("=4\0RANK=1\0", 10)), 0);
+}
 
 TEST(JobMarksTest, NamesLibrariesAndScripts) {
   EXPECT_EQ(LibraryOf("/usr/lib/libnccl.so.2.27.3"), "nccl");

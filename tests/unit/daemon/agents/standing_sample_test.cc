@@ -285,6 +285,24 @@ TEST(StandingSampleTest, OtherFunctionsOfALibraryAreTheSamePlace) {
   EXPECT_TRUE(Stands(After(Sample({}), other)));
 }
 
+// The kernel did not answer in time, or the thread was in an uninterruptible wait.
+TEST(StandingSampleTest, AThreadWithoutFramesIsNotKnownToMove) {
+  v1::ProcessStack two = Sample({});
+  AddThread(kOther, 30, 5, &two);
+  v1::ProcessStack without_main = two, without_other = two, elsewhere = two;
+  without_main.mutable_threads(0)->clear_frames();
+  without_other.mutable_threads(1)->clear_frames();
+  EXPECT_TRUE(Stands(After(two, without_other)));
+  EXPECT_TRUE(Stands(After(without_other, two)));
+  const Row row = After(two, without_main);
+  ASSERT_TRUE(Stands(row));
+  EXPECT_EQ(row->place.at, "/home/user/train.py:7 in train") << "as before";
+  elsewhere.mutable_threads(0)->mutable_frames(1)->set_line(8);
+  EXPECT_EQ(AddToRow(row, elsewhere, 30 * kSecond)->since_ns, 30 * kSecond)
+      << "compared with the last sample that has its frames";
+  EXPECT_EQ(AddToRow(row, two, 30 * kSecond)->since_ns, 10 * kSecond);
+}
+
 TEST(StandingSampleTest, ASampleWithoutFramesShowsNothing) {
   EXPECT_EQ(AddToRow(nullptr, v1::ProcessStack(), kSecond), nullptr);
 }

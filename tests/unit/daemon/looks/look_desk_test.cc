@@ -84,12 +84,27 @@ class LookDeskTest : public testing::Test {
     return desk_.Look(request, Tenants::All(), "ann", [this] { return goes_on_; });
   }
 
+  bool AnswerFacts(const std::string& agent, const v1::GatherHostFacts& asked) {
+    if (has_old_agents_) return true;
+    EXPECT_EQ(asked.processes_size(), 2);
+    v1::HostFactsReply reply;
+    reply.set_request(asked.request());
+    reply.mutable_facts()->add_facts()->set_text(agent);
+    AgentName name;
+    name.id = agent;
+    EXPECT_TRUE(desk_.OnHostFacts(name, reply));
+    return true;
+  }
+
   std::set<std::string> gone_, silent_;
+  bool has_old_agents_ = false;
   std::map<std::string, int> asked_;
   bool goes_on_ = true;
   int64_t now_ns_ = 1000 * kSecond;
   UnrecordedBook book_;
   LookDesk desk_{[this](const std::string& agent, const v1::DaemonMessage& message) {
+                   if (message.has_gather_host_facts())
+                     return AnswerFacts(agent, message.gather_host_facts());
                    return Answer(agent, message.take_stacks());
                  },
                  &book_, [this] { return now_ns_ += kSecond / 4; }};
@@ -107,6 +122,26 @@ TEST_F(LookDeskTest, TakesThreeSamplesOfEachRankOverTheTime) {
       EXPECT_EQ(rank.process().evidence().liveness(), v1::Evidence::ALIVE);
     }
   }
+}
+
+TEST_F(LookDeskTest, AsksForFactsAboutEachHostOnce) {
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_THAT(*looks, SizeIs(2));
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_THAT((*looks)[i].host_facts().facts(), SizeIs(1));
+    EXPECT_EQ((*looks)[i].host_facts().facts(0).text(), AgentOf((*looks)[i].host()).id);
+  }
+}
+
+TEST_F(LookDeskTest, DoesNotWaitLongForFactsOfAnEarlierRelease) {
+  has_old_agents_ = true;
+  const int64_t begun_ns = now_ns_;
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  EXPECT_FALSE(looks->front().has_host_facts());
+  EXPECT_THAT(looks->front().processes(0).samples(), SizeIs(3));
+  EXPECT_LT(now_ns_ - begun_ns, 12 * kSecond);
 }
 
 TEST_F(LookDeskTest, TheLookIsJudgedAsThatOfACommand) {

@@ -34,6 +34,19 @@ TEST(UnansweredHostsTest, EachReasonIsALineOfMostHostsFirst) {
                           "host gone: connect to host gone port 22: no route"));
 }
 
+TEST(WhyUnseenTest, TheReasonOfASampleWithoutFramesIsTold) {
+  v1::ProcessLook process;
+  for (int i = 0; i < 3; ++i) {
+    v1::ProcessStack* stack = process.add_samples()->mutable_stack();
+    stack->add_threads()->set_state("S");  // /proc shows that much
+    stack->set_error("the kernel did not permit it");
+  }
+  EXPECT_EQ(WhyUnseen(process, true), "the kernel did not permit it");
+  for (v1::StackSample& sample : *process.mutable_samples())
+    sample.mutable_stack()->mutable_threads(0)->add_frames()->set_function("poll");
+  EXPECT_EQ(WhyUnseen(process, true), "") << "of one thread only";
+}
+
 TEST(UnansweredHostsTest, ManyReasonsAreCounted) {
   std::vector<v1::HostLook> looks;
   for (int i = 0; i < 100; ++i)
