@@ -60,9 +60,9 @@ class Queries : public QuerySource {
   std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const override;
   std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const override;
 
-#define QUESTION(name, Request, Response, agents) \
+#define QUESTION(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> name(const v1::Request& request) const override;
-#define ACT(name, Request, Response, words) \
+#define ACT(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> name(const v1::Request& request, const std::string& who) override;
 #include "daemon/access/questions.def"
   absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(

@@ -68,9 +68,9 @@ class QuerySource {
   // The questions and actions of people, as query.proto describes them. kNotFound: there is no such
   // job or incident; the error lists what there is. kInvalidArgument: the request names what there
   // is not. Actions also have the errors of incident_actions.h and silences.h. `who`: the caller.
-#define QUESTION(name, Request, Response, agents) \
+#define QUESTION(name, Request, Response, ...) \
   virtual absl::StatusOr<v1::Response> name(const v1::Request& request) const = 0;
-#define ACT(name, Request, Response, words) \
+#define ACT(name, Request, Response, ...) \
   virtual absl::StatusOr<v1::Response> name(const v1::Request& request, const std::string& who) = 0;
 #include "daemon/access/questions.def"
 
