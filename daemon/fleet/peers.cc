@@ -284,7 +284,7 @@ bool Peers::IsSilent(const DaemonRow& peer) const { return impl_->IsSilent(peer)
 bool Peers::IsPaused(const DaemonRow& peer) const { return impl_->IsPaused(peer); }
 absl::Status Peers::Silence(const DaemonRow& peer) const { return DoesNotAnswer(peer, ""); }
 
-#define QUESTION(name, Request, Response, ...)                                           \
+#define QUESTION(name, Request, Response, ...)                                              \
   absl::StatusOr<v1::Response> Peers::Ask(const PeerAsk& ask, const v1::Request& request) { \
     return impl_->Ask<v1::Response>(ask, request, &Stub::name);                             \
   }

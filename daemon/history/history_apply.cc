@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/mutex.h"
-#include "daemon/history/alert_kinds.h"
 #include "daemon/history/history_write.h"
 #include "daemon/history/sql_history.h"
 #include "proto/timestamps.h"

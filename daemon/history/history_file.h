@@ -24,7 +24,7 @@ namespace rollcall {
 
 class HistoryFile {
  public:
-  using Use = HistoryForwarder::Use;
+  using Use = HistoryUse;
   // `note`: what the answer lacks; "": nothing. Runs again, with the spool, if the database fails.
   using Query = std::function<absl::Status(const History& history, const std::string& note)>;
 

@@ -60,8 +60,7 @@ class HistoryForwarder {
   // The outcome of the first attempt, or kUnavailable after this time.
   absl::Status AwaitFirstAttempt(std::chrono::nanoseconds patience) const;
 
-  // What a connection for reading is for. That for questions gives the server more time.
-  enum class Use : uint8_t { kLists, kQuestions };
+  using Use = HistoryUse;  // that for questions gives the server more time
   // nullptr: the database is away.
   std::shared_ptr<const History> reader(Use use) const;
   // A read failed: this connection is not used again.

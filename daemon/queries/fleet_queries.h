@@ -104,6 +104,7 @@ class FleetQueries : public QuerySource {
 
   std::vector<v1::Incident> AskForIncidents(const v1::ListIncidentsRequest& request,
                                             std::vector<std::string>* silent) const;
+  std::unique_ptr<QuerySource> LocalWithOpen(bool with_stacks = false) const;
 
   const std::unique_ptr<QuerySource> seen_;  // nullptr: local_ is another's
   QuerySource* const local_;

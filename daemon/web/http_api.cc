@@ -14,8 +14,8 @@
 #include "base/duration_flag.h"
 #include "base/durations.h"
 #include "base/utf8.h"
-#include "daemon/history/incident_csv.h"
 #include "daemon/queries/audit_words.h"
+#include "daemon/queries/incident_csv.h"
 #include "daemon/queries/query_source.h"
 #include "daemon/report/trace.h"
 #include "proto/timestamps.h"
@@ -275,15 +275,16 @@ absl::StatusOr<std::string> ActWith(const ApiRoute& route, QuerySource* queries,
 }
 
 absl::StatusOr<std::string> TakeStacksAtOnce(const ApiRoute& route, QuerySource* queries,
-                                   const QueryParameters& parameters, const ApiOperator& caller) {
+                                             const QueryParameters& parameters,
+                                             const ApiOperator& caller) {
   return ActWith<v1::TakeStacksRequest>(
       route, queries, parameters, caller,
       [queries](const auto& request) { return queries->GetStacks(request); });
 }
 
 absl::StatusOr<std::string> LookAtJobAtOnce(const ApiRoute& route, QuerySource* queries,
-                                      const QueryParameters& parameters,
-                                      const ApiOperator& caller) {
+                                            const QueryParameters& parameters,
+                                            const ApiOperator& caller) {
   return ActWith<v1::LookRequest>(
       route, queries, parameters, caller,
       [queries](const auto& request) { return queries->Diagnose(request); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON API, one row for each address: those of questions.def, and what this API has besides; see
-// docs/http_api.md. query.proto defines the messages.
+// The JSON API, one row for each address: those of questions.def, and what this API has besides;
+// see docs/http_api.md. query.proto defines the messages.
 #pragma once
 
 #include <functional>

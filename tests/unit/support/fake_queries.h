@@ -18,7 +18,7 @@ class EmptyQueries : public QuerySource {
  public:
 #define QUESTION(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> name(const v1::Request&) const override { return v1::Response(); }
-#define ACT(name, Request, Response, ...)                                            \
+#define ACT(name, Request, Response, ...)                                              \
   absl::StatusOr<v1::Response> name(const v1::Request&, const std::string&) override { \
     return v1::Response();                                                             \
   }
