@@ -93,26 +93,7 @@ class SqlHistory : public History {
     return transaction.End(transaction.begun().ok() ? write() : transaction.begun());
   }
 
-  // The value of the column `daemon`.
-  void BindMine(Sql* sql) const {
-    if (dialect_.has_daemons) sql->Bind(daemon_);
-  }
-
   absl::Status Make(const v1::HistoryWrite& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveAlert(const v1::HistoryWrite::Alert& alert)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status MarkAlert(const v1::HistoryWrite::AlertMark& mark)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveHosts(const v1::HistoryWrite::Hosts& hosts)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveAttempts(const v1::HistoryWrite::Attempts& attempts)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveMembers(const v1::HistoryWrite::Attempt& attempt)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status ForgetAttempt(const JobKey& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveSilence(const v1::Silence& silence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status DeleteJob(const char* table, const JobKey& job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TrimContinuation(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status KeepShares() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status UncountWeek(int64_t opened_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
