@@ -6,7 +6,7 @@
 #include <string>
 
 #include "daemon/access/clean_message.h"
-#include "daemon/history/incident_csv.h"
+#include "daemon/queries/incident_csv.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {

@@ -29,29 +29,30 @@ class ServerContextBase;
 
 namespace rollcall {
 
+// Who may ask a question: viewers, or also agents, about one job that an agent of their hosts
+// reports. `rollcall run --daemon` has one credential for its agent and for its questions.
+enum class MayAsk : uint8_t { kViewers, kViewersAndAgents };
+
 struct CallAccess {
   std::string_view method;  // as gRPC writes it
   Role role;
-  // Agents may ask it too, about one job that an agent of their hosts reports: `rollcall run
-  // --daemon` has one credential for its agent and for its queries.
   bool is_for_agents = false;
   // What it does, for the audit of refusals; empty means it changes nothing.
   std::string_view action = "";
 };
 
 inline constexpr char kConnect[] = "/rollcall.v1.AgentLink/Connect";
-#define QUESTION(name, Request, Response, agents) \
-  inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
-#define ACT(name, Request, Response, words) \
-  inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
-#define ACT_IN_PARTS(name, words) inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
+#define QUESTION(name, ...) inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
+#define ACT(name, ...) inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
+#define ACT_IN_PARTS(name, ...) inline constexpr char k##name[] = "/rollcall.v1.Query/" #name;
 #include "daemon/access/questions.def"
 
 inline constexpr CallAccess kCallAccess[] = {
     {kConnect, Role::kAgent},
-#define QUESTION(name, Request, Response, agents) {k##name, Role::kViewer, agents},
-#define ACT(name, Request, Response, words) {k##name, Role::kOperator, false, words},
-#define ACT_IN_PARTS(name, words) {k##name, Role::kOperator, false, words},
+#define QUESTION(name, Request, Response, who, ...) \
+  {k##name, Role::kViewer, MayAsk::who == MayAsk::kViewersAndAgents},
+#define ACT(name, Request, Response, words, ...) {k##name, Role::kOperator, false, words},
+#define ACT_IN_PARTS(name, words, ...) {k##name, Role::kOperator, false, words},
 #include "daemon/access/questions.def"
 };
 

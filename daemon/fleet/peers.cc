@@ -285,11 +285,11 @@ bool Peers::IsSilent(const DaemonRow& peer) const { return impl_->IsSilent(peer)
 bool Peers::IsPaused(const DaemonRow& peer) const { return impl_->IsPaused(peer); }
 absl::Status Peers::Silence(const DaemonRow& peer) const { return DoesNotAnswer(peer, ""); }
 
-#define QUESTION(name, Request, Response, agents)                                           \
+#define QUESTION(name, Request, Response, ...)                                              \
   absl::StatusOr<v1::Response> Peers::Ask(const PeerAsk& ask, const v1::Request& request) { \
     return impl_->Ask<v1::Response>(ask, request, &Stub::name);                             \
   }
-#define ACT(name, Request, Response, words) QUESTION(name, Request, Response, false)
+#define ACT(name, Request, Response, ...) QUESTION(name, Request, Response, )
 #include "daemon/access/questions.def"
 
 absl::Status Peers::TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& request,

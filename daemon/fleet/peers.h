@@ -68,9 +68,9 @@ class Peers {
   // The error for a daemon that is not asked, or has not answered by PeerAsk::until.
   absl::Status Silence(const DaemonRow& peer) const;
 
-#define QUESTION(name, Request, Response, agents) \
+#define QUESTION(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> Ask(const PeerAsk& ask, const v1::Request& request);
-#define ACT(name, Request, Response, words) QUESTION(name, Request, Response, false)
+#define ACT(name, Request, Response, ...) QUESTION(name, Request, Response, )
 #include "daemon/access/questions.def"
 
   // See QuerySource::StreamStacks().

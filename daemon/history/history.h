@@ -21,13 +21,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/history/history_query.h"
 #include "daemon/model/attempts.h"
 #include "daemon/model/job_key.h"
 #include "rollcall/v1/query.pb.h"
-
-namespace rollcall::v1 {
-class HistoryWrite;
-}
+#include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
 
@@ -90,33 +88,19 @@ class History {
   // write. kInvalidArgument also for a write of a later release.
   virtual absl::Status Apply(const v1::HistoryWrite& write) = 0;
 
-  // Newest first.
-  absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request) const;
-  // Omits these ids, and uses `offset` and `limit` instead of the request's.
-  virtual absl::StatusOr<v1::ListIncidentsResponse> ListWithout(
-      const std::vector<std::string>& ids, const v1::ListIncidentsRequest& request, int64_t offset,
-      int64_t limit) const = 0;
+  // Answers one query of a person. kInvalidArgument also for a query of a later release.
+  virtual absl::StatusOr<v1::HistoryAnswer> Answer(const v1::HistoryQuery& query) const = 0;
 
-  // Groups of the confirmed incidents that the request selects, the most frequent first. Leaves out
-  // this hang (incident_groups.h), or empty. `total`: the number of all groups.
-  virtual absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
-                                                           const std::string& without) const = 0;
-  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request) const {
-    return Groups(request, "");
+  // The same for one request of history_query.h.
+  template <typename Request>
+  absl::StatusOr<HistoryAnswerTo<Request>> Ask(const Request& request) const {
+    return AnswerIn<Request>(Answer(QueryOf(request)));
   }
-
-  // The values of one kind of fact (incident_facts.h) that came back most, of confirmed incidents.
-  virtual absl::StatusOr<v1::CountIncidentsResponse> Count(
-      const v1::CountIncidentsRequest& request) const = 0;
-
-  // kNotFound: no such incident. kDataLoss: the file is damaged.
-  virtual absl::StatusOr<v1::Incident> Get(const std::string& id) const = 0;
+  absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request) const;
+  absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 
   // The highest n of the ids "<job>-<n>" of each job, of all its attempts.
   virtual absl::StatusOr<std::map<JobId, int>> LastNumbers() const = 0;
-
-  // The silences of all daemons that share the store; those that ended lately as well.
-  virtual absl::StatusOr<std::vector<v1::Silence>> ListSilences() const = 0;
 
   // Where several daemons share the store: of this one's jobs, and the silences of all. A job is
   // that of its owner (daemon/fleet/fleet_store.h); without one, of the daemon that wrote.
@@ -127,7 +111,7 @@ class History {
   // Deletes old incidents, and the oldest ones while the store is too large. Deletes alerts that no
   // daemon will need, and hosts and attempts of jobs unseen for a week. Actions, alerts, hosts and
   // attempts have each a share of the size, and lose their oldest beyond it; living attempts last.
-  // Also prepares what Count() answers from.
+  // Also prepares what the query `count` is answered from.
   virtual absl::Status Trim(int64_t now_ns) = 0;
 };
 

@@ -5,16 +5,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "base/mutex.h"
-#include "daemon/history/alert_kinds.h"
+#include "daemon/history/history_write.h"
 #include "daemon/history/sql_history.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int kMostSilencesLoaded = 1000;
 constexpr int kMostClosed = 1000;
 
 // Removes the alerts of incidents that are closed, and whose end every receiver has had.
@@ -33,9 +32,9 @@ void DropSettled(Continuation* continuation) {
   continuation->alerts = std::move(kept);
 }
 
-}  // namespace
-
-class SqlHistory::Scope {
+// The rows that a Continuation has: those of a job, or of this daemon's jobs. Each function returns
+// a condition on rows of a table; BindTo() binds its values.
+class Scope {
  public:
   // `job`: nullptr for all jobs of the daemon.
   Scope(const HistoryDialect& dialect, const std::string& daemon, const JobId* job)
@@ -43,24 +42,23 @@ class SqlHistory::Scope {
 
   bool is_one_job() const { return job_ != nullptr; }
 
-  // Each is a condition on rows of that table, with " AND " before it. BindTo() binds its values.
   std::string OfIncidents() const {
-    if (job_ != nullptr) return absl::StrCat(" AND ", dialect_.tenant, " = ? AND job = ?");
+    if (job_ != nullptr) return absl::Substitute("$0 = ? AND job = ?", dialect_.tenant);
     return OfOwner("incidents");
   }
-  // Returns the condition for a table with tenant and job columns.
+  // Of a table with the columns tenant and job.
   std::string OfJobs(const char* table) const {
-    return job_ != nullptr ? " AND tenant = ? AND job = ?" : OfOwner(table);
+    return job_ != nullptr ? "tenant = ? AND job = ?" : OfOwner(table);
   }
   std::string OfAlerts() const {
     if (job_ != nullptr) {
-      return absl::StrCat(" AND incident IN (SELECT id FROM incidents WHERE ", dialect_.tenant,
-                          " = ? AND job = ?)");
+      return absl::Substitute("incident IN (SELECT id FROM incidents WHERE $0 = ? AND job = ?)",
+                              dialect_.tenant);
     }
-    if (!dialect_.has_daemons) return "";
-    return " AND coalesce((SELECT o.daemon FROM incidents AS i JOIN owners AS o ON o.tenant = "
-           "i.tenant AND o.job = i.job WHERE i.id = outbox.incident AND o.daemon IS NOT NULL LIMIT "
-           "1), outbox.daemon) = ?";
+    if (!dialect_.has_daemons) return "1 = 1";
+    return "coalesce((SELECT o.daemon FROM incidents AS i JOIN owners AS o ON o.tenant = i.tenant "
+           "AND o.job = i.job WHERE i.id = outbox.incident AND o.daemon IS NOT NULL LIMIT 1), "
+           "outbox.daemon) = ?";
   }
   void BindTo(Sql* sql) const {
     if (job_ != nullptr) {
@@ -71,10 +69,12 @@ class SqlHistory::Scope {
   }
 
  private:
-  std::string OfOwner(const std::string& table) const {
-    if (!dialect_.has_daemons) return "";
-    return absl::StrCat(" AND coalesce((SELECT o.daemon FROM owners AS o WHERE o.tenant = ", table,
-                        ".tenant AND o.job = ", table, ".job), ", table, ".daemon) = ?");
+  std::string OfOwner(const char* table) const {
+    if (!dialect_.has_daemons) return "1 = 1";
+    return absl::Substitute(
+        "coalesce((SELECT o.daemon FROM owners AS o WHERE o.tenant = $0.tenant AND o.job = "
+        "$0.job), $0.daemon) = ?",
+        table);
   }
 
   const HistoryDialect& dialect_;
@@ -82,9 +82,14 @@ class SqlHistory::Scope {
   const JobId* const job_;
 };
 
-absl::Status SqlHistory::LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const {
-  Sql rows(db(), absl::StrCat("SELECT summary, stacks FROM incidents WHERE closed_ns = 0",
-                              scope.OfIncidents(), " ORDER BY opened_ns, id"));
+JobKey KeyIn(const Sql& row) {
+  return JobKey({row.Bytes(0), row.Bytes(1)}, static_cast<int32_t>(row.Integer(2)));
+}
+
+absl::Status LoadOpen(SqlDatabase* db, const Scope& scope, std::vector<v1::Incident>* open) {
+  Sql rows(db, absl::Substitute("SELECT summary, stacks FROM incidents WHERE closed_ns = 0 AND $0 "
+                                "ORDER BY opened_ns, id",
+                                scope.OfIncidents()));
   scope.BindTo(&rows);
   while (rows.Next()) {
     v1::Incident incident;
@@ -96,11 +101,12 @@ absl::Status SqlHistory::LoadOpen(const Scope& scope, std::vector<v1::Incident>*
   return rows.status();
 }
 
-absl::Status SqlHistory::LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const {
-  Sql rows(db(),
-           absl::StrCat("SELECT summary FROM incidents WHERE closed_ns != 0", scope.OfIncidents(),
-                        scope.is_one_job() ? "" : " AND job IN (SELECT job FROM job_hosts)",
-                        " ORDER BY opened_ns DESC LIMIT ?"));
+absl::Status LoadClosed(SqlDatabase* db, const Scope& scope, std::vector<v1::Incident>* closed) {
+  Sql rows(db,
+           absl::Substitute("SELECT summary FROM incidents WHERE closed_ns != 0 AND $0 AND $1 "
+                            "ORDER BY opened_ns DESC LIMIT ?",
+                            scope.OfIncidents(),
+                            scope.is_one_job() ? "1 = 1" : "job IN (SELECT job FROM job_hosts)"));
   scope.BindTo(&rows);
   rows.Bind(kMostClosed);
   while (rows.Next()) {
@@ -111,10 +117,10 @@ absl::Status SqlHistory::LoadClosed(const Scope& scope, std::vector<v1::Incident
   return rows.status();
 }
 
-absl::Status SqlHistory::LoadReceivers(std::vector<AlertRow>* alerts) const {
+absl::Status LoadReceivers(SqlDatabase* db, std::vector<AlertRow>* alerts) {
   for (AlertRow& alert : *alerts) {
     if (alert.sent) continue;
-    Sql rows(db(), "SELECT receiver FROM outbox_receivers WHERE incident = ? AND sequence = ?",
+    Sql rows(db, "SELECT receiver FROM outbox_receivers WHERE incident = ? AND sequence = ?",
              alert.incident, alert.sequence);
     while (rows.Next()) alert.receivers.insert(rows.Bytes(0));
     if (!rows.status().ok()) return rows.status();
@@ -122,7 +128,7 @@ absl::Status SqlHistory::LoadReceivers(std::vector<AlertRow>* alerts) const {
   return absl::OkStatus();
 }
 
-absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuation) const {
+absl::Status LoadAlerts(SqlDatabase* db, const Scope& scope, Continuation* continuation) {
   std::vector<AlertRow>* const alerts = &continuation->alerts;
   // Of one job all are few. To choose among all alerts for each of many jobs would take longer.
   const char* const chosen =
@@ -131,9 +137,9 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
           : "incident IN (SELECT incident FROM outbox GROUP BY incident HAVING "
             "min(sent % 2) = 0 OR max(CASE kind WHEN 'resolved' THEN 1 ELSE 0 END) = 0 "
             "UNION SELECT id FROM incidents WHERE closed_ns = 0)";
-  Sql rows(db(),
-           absl::StrCat("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox WHERE ",
-                        chosen, scope.OfAlerts(), " ORDER BY incident, sequence"));
+  Sql rows(db, absl::Substitute("SELECT incident, sequence, kind, made_ns, body, sent FROM outbox "
+                                "WHERE $0 AND $1 ORDER BY incident, sequence",
+                                chosen, scope.OfAlerts()));
   scope.BindTo(&rows);
   while (rows.Next()) {
     AlertRow& alert = alerts->emplace_back();
@@ -145,87 +151,75 @@ absl::Status SqlHistory::LoadAlerts(const Scope& scope, Continuation* continuati
     if (!alert.body.ParseFromString(rows.Bytes(4))) alerts->pop_back();
   }
   if (scope.is_one_job()) DropSettled(continuation);
-  return rows.status().ok() ? LoadReceivers(alerts) : rows.status();
+  return rows.status().ok() ? LoadReceivers(db, alerts) : rows.status();
 }
 
-absl::Status SqlHistory::LoadHosts(const Scope& scope,
-                                   std::map<JobKey, std::set<std::string>>* hosts) const {
-  Sql rows(db(), absl::StrCat("SELECT tenant, job, attempt, host FROM job_hosts WHERE 1 = 1",
-                              scope.OfJobs("job_hosts")));
+absl::Status LoadHosts(SqlDatabase* db, const Scope& scope,
+                       std::map<JobKey, std::set<std::string>>* hosts) {
+  Sql rows(db, absl::Substitute("SELECT tenant, job, attempt, host FROM job_hosts WHERE $0",
+                                scope.OfJobs("job_hosts")));
   scope.BindTo(&rows);
-  while (rows.Next()) {
-    const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
-    (*hosts)[key].insert(rows.Bytes(3));
-  }
+  while (rows.Next()) (*hosts)[KeyIn(rows)].insert(rows.Bytes(3));
   return rows.status();
 }
 
-absl::Status SqlHistory::LoadAttempts(const Scope& scope,
-                                      std::map<JobKey, AttemptFacts>* attempts) const {
-  Sql rows(db(), absl::StrCat("SELECT tenant, job, attempt, world_size, restarts, launch, has_twin "
-                              "FROM job_attempts WHERE 1 = 1",
-                              scope.OfJobs("job_attempts")));
+absl::Status LoadMembers(SqlDatabase* db, const Scope& scope,
+                         std::map<JobKey, AttemptFacts>* attempts) {
+  Sql rows(db, absl::Substitute("SELECT tenant, job, attempt, host, pid, start_time, rank "
+                                "FROM attempt_members WHERE (tenant, job, attempt) IN "
+                                "(SELECT tenant, job, attempt FROM job_attempts WHERE $0) "
+                                "ORDER BY tenant, job, attempt, host, pid, start_time",
+                                scope.OfJobs("job_attempts")));
   scope.BindTo(&rows);
   while (rows.Next()) {
-    const JobKey key({rows.Bytes(0), rows.Bytes(1)}, static_cast<int32_t>(rows.Integer(2)));
-    (*attempts)[key] = {static_cast<int32_t>(rows.Integer(3)),
-                        rows.Bytes(4),
-                        rows.Bytes(5),
-                        rows.Integer(6) != 0,
-                        {}};
-  }
-  if (!rows.status().ok()) return rows.status();
-  Sql members(db(),
-              absl::StrCat("SELECT tenant, job, attempt, host, pid, start_time, rank FROM "
-                           "attempt_members WHERE (tenant, job, attempt) IN (SELECT tenant, job, "
-                           "attempt FROM job_attempts "
-                           "WHERE 1 = 1",
-                           scope.OfJobs("job_attempts"),
-                           ") ORDER BY tenant, job, attempt, host, pid, start_time"));
-  scope.BindTo(&members);
-  while (members.Next()) {
-    const auto at = attempts->find(
-        JobKey({members.Bytes(0), members.Bytes(1)}, static_cast<int32_t>(members.Integer(2))));
+    const auto at = attempts->find(KeyIn(rows));
     if (at == attempts->end()) continue;
-    at->second.members.push_back({{members.Bytes(3), static_cast<int32_t>(members.Integer(4)),
-                                   static_cast<uint64_t>(members.Integer(5))},
-                                  static_cast<int32_t>(members.Integer(6))});
-  }
-  return members.status();
-}
-
-absl::Status SqlHistory::LoadSilences(std::vector<v1::Silence>* silences) const {
-  Sql rows(db(), "SELECT body FROM silences ORDER BY until_ns DESC LIMIT ?");
-  rows.Bind(kMostSilencesLoaded);
-  while (rows.Next()) {
-    v1::Silence silence;
-    if (silence.ParseFromString(rows.Bytes(0))) silences->push_back(std::move(silence));
+    at->second.members.push_back({{rows.Bytes(3), static_cast<int32_t>(rows.Integer(4)),
+                                   static_cast<uint64_t>(rows.Integer(5))},
+                                  static_cast<int32_t>(rows.Integer(6))});
   }
   return rows.status();
 }
 
-absl::StatusOr<std::vector<v1::Silence>> SqlHistory::ListSilences() const {
-  std::vector<v1::Silence> silences;
-  const MutexLock lock(mutex_);
-  const absl::Status status = LoadSilences(&silences);
-  if (!status.ok()) return status;
-  return silences;
+absl::Status LoadAttempts(SqlDatabase* db, const Scope& scope,
+                          std::map<JobKey, AttemptFacts>* attempts) {
+  Sql rows(db, absl::Substitute("SELECT tenant, job, attempt, world_size, restarts, launch, "
+                                "has_twin FROM job_attempts WHERE $0",
+                                scope.OfJobs("job_attempts")));
+  scope.BindTo(&rows);
+  while (rows.Next()) {
+    (*attempts)[KeyIn(rows)] = {static_cast<int32_t>(rows.Integer(3)),
+                                rows.Bytes(4),
+                                rows.Bytes(5),
+                                rows.Integer(6) != 0,
+                                {}};
+  }
+  return rows.status().ok() ? LoadMembers(db, scope, attempts) : rows.status();
 }
 
-absl::Status SqlHistory::LoadFor(const Scope& scope, Continuation* continuation) const {
-  absl::Status status = LoadOpen(scope, &continuation->open);
-  if (status.ok()) status = LoadHosts(scope, &continuation->hosts);
-  if (status.ok()) status = LoadClosed(scope, &continuation->closed);
-  if (status.ok()) status = LoadAlerts(scope, continuation);
-  if (status.ok()) status = LoadAttempts(scope, &continuation->attempts);
+absl::Status LoadSilences(const SqlReading& from, std::vector<v1::Silence>* silences) {
+  v1::ListSilencesResponse all;
+  const absl::Status status = Read(from, v1::ListSilencesRequest(), &all);
+  silences->assign(all.silences().begin(), all.silences().end());
   return status;
 }
+
+absl::Status LoadAll(SqlDatabase* db, const Scope& scope, Continuation* continuation) {
+  absl::Status status = LoadOpen(db, scope, &continuation->open);
+  if (status.ok()) status = LoadHosts(db, scope, &continuation->hosts);
+  if (status.ok()) status = LoadClosed(db, scope, &continuation->closed);
+  if (status.ok()) status = LoadAlerts(db, scope, continuation);
+  if (status.ok()) status = LoadAttempts(db, scope, &continuation->attempts);
+  return status;
+}
+
+}  // namespace
 
 absl::StatusOr<Continuation> SqlHistory::Load() const {
   Continuation continuation;
   const MutexLock lock(mutex_);
-  absl::Status status = LoadFor(Scope(dialect_, daemon_, nullptr), &continuation);
-  if (status.ok()) status = LoadSilences(&continuation.silences);
+  absl::Status status = LoadAll(db(), Scope(dialect_, daemon_, nullptr), &continuation);
+  if (status.ok()) status = LoadSilences(reading(), &continuation.silences);
   if (!status.ok()) return status;
   return continuation;
 }
@@ -233,7 +227,7 @@ absl::StatusOr<Continuation> SqlHistory::Load() const {
 absl::StatusOr<Continuation> SqlHistory::LoadJob(const JobId& job) const {
   Continuation continuation;
   const MutexLock lock(mutex_);
-  const absl::Status status = LoadFor(Scope(dialect_, daemon_, &job), &continuation);
+  const absl::Status status = LoadAll(db(), Scope(dialect_, daemon_, &job), &continuation);
   if (!status.ok()) return status;
   Sql number(db(), dialect_.last_number, job.tenant, job.job);
   if (!number.Next()) return number.status();

@@ -60,9 +60,8 @@ class HistoryForwarder {
   // The outcome of the first attempt, or kUnavailable after this time.
   absl::Status AwaitFirstAttempt(std::chrono::nanoseconds patience) const;
 
-  // What a connection for reading is for. The connection for queries gives the server more time.
-  enum class Use : uint8_t { kLists, kQuestions };
-  // nullptr if the database is away.
+  using Use = HistoryUse;  // that for questions gives the server more time
+  // nullptr: the database is away.
   std::shared_ptr<const History> reader(Use use) const;
   // A read failed: this connection is not used again.
   void DropReader(const History* failed);

@@ -5,10 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
-#include "base/mutex.h"
-#include "daemon/history/history_filter.h"
 #include "daemon/history/incident_groups.h"
-#include "daemon/history/sql_history.h"
+#include "daemon/history/sql_reads.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -111,39 +109,50 @@ absl::Status Complete(SqlDatabase* db, const Chosen& chosen, v1::IncidentGroup* 
   return status;
 }
 
-}  // namespace
+absl::Status CountGroups(SqlDatabase* db, const Chosen& chosen,
+                         v1::ListIncidentsResponse* response) {
+  Sql row(db, absl::Substitute("SELECT count(*) FROM (SELECT signature, tenant FROM $0 WHERE $1 "
+                               "GROUP BY signature, tenant) AS g",
+                               chosen.dialect().signatures, chosen.text()));
+  chosen.BindTo(&row);
+  if (row.Next()) response->set_total(static_cast<int32_t>(row.Integer(0)));
+  return row.status();
+}
 
-absl::StatusOr<v1::ListIncidentsResponse> SqlHistory::Groups(
-    const v1::ListIncidentsRequest& request, const std::string& without) const {
+absl::Status AddGroups(SqlDatabase* db, const Chosen& chosen,
+                       const v1::ListIncidentsRequest& request,
+                       v1::ListIncidentsResponse* response) {
   const int limit = request.limit() <= 0 ? kMostGroups : std::min(request.limit(), kMostGroups);
-  const Chosen chosen(dialect_, request, without);
-  const std::string grouped = absl::Substitute(
-      "SELECT signature, tenant, count(DISTINCT hang) AS n, min(s.opened_ns) AS first, "
-      "max(s.opened_ns) AS last FROM $0 WHERE $1 GROUP BY signature, tenant",
-      dialect_.signatures, chosen.text());
-  v1::ListIncidentsResponse response;
-  const MutexLock lock(mutex_);
-  Sql count(db(), absl::StrCat("SELECT count(*) FROM (", grouped, ") AS g"));
-  chosen.BindTo(&count);
-  if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
-  if (!count.status().ok()) return count.status();
-  Sql rows(db(), absl::StrCat(grouped, " ORDER BY n DESC, last DESC, signature LIMIT ? OFFSET ?"));
+  Sql rows(db, absl::Substitute("SELECT signature, tenant, count(DISTINCT hang) AS n, "
+                                "min(s.opened_ns) AS first, max(s.opened_ns) AS last "
+                                "FROM $0 WHERE $1 GROUP BY signature, tenant "
+                                "ORDER BY n DESC, last DESC, signature LIMIT ? OFFSET ?",
+                                chosen.dialect().signatures, chosen.text()));
   chosen.BindTo(&rows);
   rows.Bind(limit).Bind(std::max(request.offset(), 0));
   while (rows.Next()) {
-    v1::IncidentGroup* group = response.add_groups();
+    v1::IncidentGroup* group = response->add_groups();
     group->set_signature(rows.Bytes(0));
     group->set_tenant(rows.Bytes(1));
     group->set_hangs(static_cast<int32_t>(rows.Integer(2)));
     *group->mutable_first() = ToTimestamp(rows.Integer(3));
     *group->mutable_last() = ToTimestamp(rows.Integer(4));
   }
-  absl::Status status = rows.status();
-  for (v1::IncidentGroup& group : *response.mutable_groups()) {
-    if (status.ok()) status = Complete(db(), chosen, &group);
+  return rows.status();
+}
+
+}  // namespace
+
+absl::Status Read(const SqlReading& from, const v1::HistoryQuery::Groups& query,
+                  v1::ListIncidentsResponse* response) {
+  const v1::ListIncidentsRequest& request = query.request();
+  const Chosen chosen(from.dialect, request, query.without());
+  absl::Status status = CountGroups(from.db, chosen, response);
+  if (status.ok()) status = AddGroups(from.db, chosen, request, response);
+  for (v1::IncidentGroup& group : *response->mutable_groups()) {
+    if (status.ok()) status = Complete(from.db, chosen, &group);
   }
-  if (!status.ok()) return status;
-  return response;
+  return status;
 }
 
 }  // namespace rollcall

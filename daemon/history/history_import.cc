@@ -36,9 +36,10 @@ class Import {
 
  private:
   absl::Status CopyIncidents() {
-    const v1::ListIncidentsRequest all;
-    for (int64_t offset = 0;; offset += kPage) {
-      const auto page = from_.ListWithout({}, all, offset, kPage);
+    v1::HistoryQuery::Incidents query;
+    query.set_limit(kPage);
+    for (;; query.set_offset(query.offset() + kPage)) {
+      const auto page = from_.Ask(query);
       if (!page.ok()) return page.status();
       for (int first = 0; first < page->incidents_size(); first += kBatch) {
         const absl::Status status = CopyBatch(*page, first);
@@ -134,10 +135,10 @@ class Import {
   }
 
   absl::Status CopySilences(const std::vector<v1::Silence>& silences) {
-    const auto known = to_->ListSilences();
+    const auto known = to_->Ask(v1::ListSilencesRequest());
     if (!known.ok()) return known.status();
     std::set<std::string> ids;
-    for (const v1::Silence& silence : *known) ids.insert(silence.id());
+    for (const v1::Silence& silence : known->silences()) ids.insert(silence.id());
     for (const v1::Silence& silence : silences) {
       if (ids.count(silence.id()) != 0) continue;
       const absl::Status status = to_->Apply(WriteOfSilence(silence));

@@ -15,7 +15,6 @@
 #include "daemon/history/history_write.h"
 #include "daemon/history/history_writer.h"
 #include "daemon/history/incident_list.h"
-#include "daemon/history/question_desk.h"
 #include "daemon/history/write_queue.h"
 
 namespace rollcall {
@@ -34,7 +33,7 @@ constexpr std::chrono::seconds kReadPatience{2};
 absl::Status CannotRead() { return absl::UnavailableError("the history cannot be read now"); }
 
 template <typename T>
-using Asked = std::function<absl::StatusOr<T>(const History& history, const std::string& note)>;
+using Reading = std::function<absl::StatusOr<T>(const History& history, const std::string& note)>;
 
 // The request's page of the history and of these incidents, whose state is newer than the
 // history's.
@@ -48,7 +47,12 @@ absl::StatusOr<v1::ListIncidentsResponse> ListWith(
     if (IsSelected(incident, request)) in_memory.push_back(incident);
   }
   const Window window = WindowFor(request, static_cast<int64_t>(in_memory.size()));
-  auto listed = history.ListWithout(ids, request, window.offset, window.limit);
+  v1::HistoryQuery::Incidents query;
+  *query.mutable_request() = request;
+  for (const std::string& id : ids) query.add_without(id);
+  query.set_offset(window.offset);
+  query.set_limit(window.limit);
+  auto listed = history.Ask(query);
   if (!listed.ok()) return listed.status();
   return Merge(request, std::move(in_memory), window, *std::move(listed));
 }
@@ -67,10 +71,10 @@ struct HistoryKeeper::Core {
 
   // The threads that read call this.
   template <typename T>
-  absl::StatusOr<T> Ask(HistoryFile::Use use, const Asked<T>& ask) {
+  absl::StatusOr<T> Read(HistoryUse use, const Reading<T>& read) {
     absl::StatusOr<T> answer = CannotRead();
     (void)file.Run(use, [&](const History& history, const std::string& note) {
-      answer = ask(history, note);
+      answer = read(history, note);
       return answer.status();
     });
     if (file.IsDamaged()) queue.Wake();  // so that the writing thread replaces it
@@ -96,11 +100,11 @@ absl::Status HistoryKeeper::Start() {
   writer_.Post([core = core_] { core->writer.Run(); });
   reader_.Start();
   questions_.Post([core = core_] {
-    core->questions.Run([&](const v1::CountIncidentsRequest& request) {
-      return core->Ask<v1::CountIncidentsResponse>(
-          HistoryFile::Use::kQuestions, [&](const History& history, const std::string& note) {
-            return WithNote(history.Count(request), note);
-          });
+    core->questions.Run([&](const v1::HistoryQuery& query) {
+      return core->Read<v1::HistoryAnswer>(HistoryUse::kQuestions,
+                                           [&](const History& history, const std::string& note) {
+                                             return WithNote(history.Answer(query), note);
+                                           });
     });
   });
   const bool is_optional = core_->options.is_optional;
@@ -191,17 +195,17 @@ std::optional<Continuation> HistoryKeeper::ConsumeContinuation() {
 
 bool HistoryKeeper::ConsumeRecreated() { return core_->writer.ConsumeRecreated(); }
 
-// `ask` may still run after the return, so it owns what it uses.
+// `read` may still run after the return, so it owns what it uses.
 template <typename T>
-absl::StatusOr<T> HistoryKeeper::Ask(Asked<T> ask) const {
+absl::StatusOr<T> HistoryKeeper::OnReader(Reading<T> read) const {
   struct Task {
     std::promise<absl::StatusOr<T>> answer;
     std::atomic<bool> is_dropped{false};  // the caller has stopped waiting
   };
   if (!core_->file.IsOpen() || core_->queue.has_ended()) return CannotRead();
   const auto task = std::make_shared<Task>();
-  const bool has_begun = reader_.Post([core = core_, task, ask = std::move(ask)] {
-    if (!task->is_dropped) task->answer.set_value(core->Ask<T>(HistoryFile::Use::kLists, ask));
+  const bool has_begun = reader_.Post([core = core_, task, read = std::move(read)] {
+    if (!task->is_dropped) task->answer.set_value(core->Read<T>(HistoryUse::kLists, read));
   });
   if (!has_begun) {
     return absl::UnavailableError("the history has too many pending queries; ask again later");
@@ -217,37 +221,30 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
     const v1::ListIncidentsRequest& request, const std::vector<v1::Incident>& live) const {
   std::map<std::string, v1::Incident> newer = core_->queue.Incidents();  // than the history's
   for (const v1::Incident& incident : live) newer[incident.id()] = incident;
-  return Ask<v1::ListIncidentsResponse>([core = core_.get(), request, newer = std::move(newer)](
-                                            const History& history, const std::string& note) {
-    std::map<std::string, v1::Incident> all = newer;
-    for (v1::Incident& incident : core->file.NewerThan(history)) {
-      all.try_emplace(incident.id(), std::move(incident));
-    }
-    return WithNote(ListWith(history, request, all), note);
-  });
-}
-
-absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
-    const v1::ListIncidentsRequest& request, const std::string& without) const {
-  return Ask<v1::ListIncidentsResponse>(
-      [request, without](const History& history, const std::string& note) {
-        return WithNote(history.Groups(request, without), note);
+  return OnReader<v1::ListIncidentsResponse>(
+      [core = core_.get(), request, newer = std::move(newer)](const History& history,
+                                                              const std::string& note) {
+        std::map<std::string, v1::Incident> all = newer;
+        for (v1::Incident& incident : core->file.NewerThan(history)) {
+          all.try_emplace(incident.id(), std::move(incident));
+        }
+        return WithNote(ListWith(history, request, all), note);
       });
 }
 
-absl::StatusOr<v1::CountIncidentsResponse> HistoryKeeper::Count(
-    const v1::CountIncidentsRequest& request, const std::string& who) const {
-  return core_->questions.Ask(request, who, kReadPatience);
-}
-
-absl::StatusOr<std::vector<v1::Silence>> HistoryKeeper::ListSilences() const {
-  return Ask<std::vector<v1::Silence>>(
-      [](const History& history, const std::string&) { return history.ListSilences(); });
+absl::StatusOr<v1::HistoryAnswer> HistoryKeeper::Answer(const v1::HistoryQuery& query,
+                                                        const HistoryCaller& caller) const {
+  if (UseFor(query) == HistoryUse::kQuestions) {
+    return core_->questions.Ask(query, caller, kReadPatience);
+  }
+  return OnReader<v1::HistoryAnswer>([query](const History& history, const std::string& note) {
+    return WithNote(history.Answer(query), note);
+  });
 }
 
 absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   if (std::optional<v1::Incident> waits = core_->queue.Find(id)) return *std::move(waits);
-  return Ask<v1::Incident>(
+  return OnReader<v1::Incident>(
       [core = core_.get(), id](const History& history,
                                const std::string&) -> absl::StatusOr<v1::Incident> {
         for (v1::Incident& incident : core->file.NewerThan(history)) {

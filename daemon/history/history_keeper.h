@@ -28,6 +28,7 @@
 #include "daemon/history/alert_outbox.h"
 #include "daemon/history/history.h"
 #include "daemon/history/history_keeper_options.h"
+#include "daemon/history/question_desk.h"
 
 namespace rollcall {
 
@@ -88,16 +89,18 @@ class HistoryKeeper {
   // kUnavailable if the history is unreadable or does not respond in time.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
                                                  const std::vector<v1::Incident>& live) const;
-  // Groups of alike hangs, as History::Groups(); of what is saved. Fails as List() does.
-  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
-                                                   const std::string& without = "") const;
-  // What comes back, as History::Count(); of what is saved. kAborted: the answer needs longer than
-  // the caller may wait; the keeper goes on, and the caller may ask again. kResourceExhausted: too
-  // many queries wait, of all callers or of this one. kUnavailable: the history cannot be read.
-  absl::StatusOr<v1::CountIncidentsResponse> Count(const v1::CountIncidentsRequest& request,
-                                                   const std::string& who = "") const;
-  // Does what History::ListSilences() does, on what is saved. Fails as List() does.
-  absl::StatusOr<std::vector<v1::Silence>> ListSilences() const;
+  // As History::Answer(), of what is saved. Fails as List() does; and where the query reads all of
+  // the history: kAborted: the answer needs longer than the caller may wait; the keeper goes on,
+  // and the caller may ask again. kResourceExhausted: too many queries wait, of all callers or of
+  // this one.
+  absl::StatusOr<v1::HistoryAnswer> Answer(const v1::HistoryQuery& query,
+                                           const HistoryCaller& caller = {}) const;
+  // The same for one request of history_query.h.
+  template <typename Request>
+  absl::StatusOr<HistoryAnswerTo<Request>> Ask(const Request& request,
+                                               const HistoryCaller& caller = {}) const {
+    return AnswerIn<Request>(Answer(QueryOf(request), caller));
+  }
   // kNotFound: there is no such incident. kUnavailable, kDataLoss: as List().
   absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 
@@ -110,9 +113,10 @@ class HistoryKeeper {
  private:
   struct Core;
   class Outbox;
+  // Runs on the thread that reads incidents.
   template <typename T>
-  absl::StatusOr<T> Ask(
-      std::function<absl::StatusOr<T>(const History& history, const std::string& note)> ask) const;
+  absl::StatusOr<T> OnReader(
+      std::function<absl::StatusOr<T>(const History& history, const std::string& note)> read) const;
 
   const std::shared_ptr<Core> core_;
   Worker writer_, questions_;

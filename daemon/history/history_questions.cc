@@ -9,9 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/mutex.h"
 #include "daemon/history/history_week.h"
-#include "daemon/history/sql_history.h"
+#include "daemon/history/sql_reads.h"
 #include "proto/timestamps.h"
 
 namespace rollcall {
@@ -242,21 +241,17 @@ absl::Status Question::Ask(SqlDatabase* db, v1::CountIncidentsResponse* response
 
 }  // namespace
 
-absl::StatusOr<v1::CountIncidentsResponse> SqlHistory::Count(
-    const v1::CountIncidentsRequest& request) const {
-  v1::CountIncidentsResponse response;
+absl::Status Read(const SqlReading& from, const v1::CountIncidentsRequest& request,
+                  v1::CountIncidentsResponse* response) {
   std::vector<SqlValue> tenants;
-  if (!TenantsOf(request, &tenants)) return response;
-  const Question question(request, std::move(tenants), dialect_.has_daemons);
-  const MutexLock lock(mutex_);
+  if (!TenantsOf(request, &tenants)) return absl::OkStatus();
+  const Question question(request, std::move(tenants), from.dialect.has_daemons);
   // All of it sees one state of the weeks and the facts.
-  absl::Status status = Sql(db(), dialect_.begin_read).Run();
+  absl::Status status = Sql(from.db, from.dialect.begin_read).Run();
   if (!status.ok()) return status;
-  status = question.Ask(db(), &response);
-  const absl::Status ended = Sql(db(), "COMMIT").Run();
-  if (status.ok()) status = ended;
-  if (!status.ok()) return status;
-  return response;
+  status = question.Ask(from.db, response);
+  const absl::Status ended = Sql(from.db, "COMMIT").Run();
+  return status.ok() ? ended : status;
 }
 
 }  // namespace rollcall

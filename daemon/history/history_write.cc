@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/history_write.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "daemon/history/alert_kinds.h"
 #include "daemon/model/incident_id.h"
 
 namespace rollcall {
@@ -117,6 +118,11 @@ void SetFence(const JobId& job, int64_t token, v1::HistoryWrite* write) {
   write->mutable_job()->set_tenant(job.tenant);
   write->mutable_job()->set_job(job.job);
   write->set_token(token);
+}
+
+bool IsKnownBefore(const std::string& kind) {
+  return std::find(std::begin(kKindsKnownBefore), std::end(kKindsKnownBefore), kind) !=
+         std::end(kKindsKnownBefore);
 }
 
 bool IsSent(const v1::HistoryWrite::Alert& alert) { return alert.sent() && !alert.unsent(); }

@@ -43,8 +43,19 @@ std::vector<v1::HistoryWrite> ByJob(v1::HistoryWrite write);
 // ask.
 void SetFence(const JobId& job, int64_t token, v1::HistoryWrite* write);
 
-// Whether the alert was delivered. The release before this one takes an unknown alert as delivered,
-// although the write contradicts it.
+// The kinds of AlertRow::kind that the release before sends: during an upgrade it reads what this
+// one has stored, and it would send an unsent alert of another kind as a new hang. Add a kind one
+// release after its birth.
+inline constexpr const char* kKindsKnownBefore[] = {"confirmed", "updated", "resolved"};
+bool IsKnownBefore(const std::string& kind);
+
+// The column `sent` of the table `outbox`. The release before takes all but 0 as sent.
+inline constexpr int64_t kAlertUnsent = 0;
+inline constexpr int64_t kAlertSent = 1;
+inline constexpr int64_t kAlertUnsentForLaterReleases = 2;
+
+// Whether the alert was delivered. The release before this one takes an alert that it does not know
+// as delivered, although the write says otherwise.
 bool IsSent(const v1::HistoryWrite::Alert& alert);
 
 }  // namespace rollcall

@@ -43,10 +43,14 @@ double LostRankSeconds(const v1::Incident& incident, int64_t now_ns) {
   return static_cast<double>(LostRankMs(incident, until_ns)) / 1000;
 }
 
-void AddGrowth(const std::vector<v1::Incident>& open, const v1::ListIncidentsRequest& request,
+bool NeedsStacks(const v1::CountIncidentsRequest& request) { return request.by() == "framework"; }
+
+bool NeedsStacks(const v1::HistoryQuery::Groups& /*query*/) { return false; }
+
+void AddGrowth(const std::vector<v1::Incident>& open, const v1::HistoryQuery::Groups& query,
                int64_t now_ns, v1::ListIncidentsResponse* response) {
   for (const v1::Incident& incident : open) {
-    if (incident.has_closed_at() || !IsSelected(incident, request)) continue;
+    if (incident.has_closed_at() || !IsSelected(incident, query.request())) continue;
     const std::string signature = SignatureOf(incident), tenant = ReadJobKey(incident).tenant;
     for (v1::IncidentGroup& group : *response->mutable_groups()) {
       if (group.signature() != signature || group.tenant() != tenant) continue;

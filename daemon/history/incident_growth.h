@@ -8,6 +8,7 @@
 
 #include "rollcall/v1/incident.pb.h"
 #include "rollcall/v1/query.pb.h"
+#include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
 
@@ -15,13 +16,18 @@ namespace rollcall {
 // clock) while the hang lasts. 0 if it is not confirmed.
 double LostRankSeconds(const v1::Incident& incident, int64_t now_ns);
 
+// Whether the values of the answer are known by the stacks of an open incident, as the framework
+// is.
+bool NeedsStacks(const v1::CountIncidentsRequest& request);
+bool NeedsStacks(const v1::HistoryQuery::Groups& query);
+
 // Adds what the open incidents have cost since they were stored to the counts that they belong to,
 // and sorts the counts anew.
 void AddGrowth(const std::vector<v1::Incident>& open, const v1::CountIncidentsRequest& request,
                int64_t now_ns, v1::CountIncidentsResponse* response);
 
-// Does the same for groups of alike hangs.
-void AddGrowth(const std::vector<v1::Incident>& open, const v1::ListIncidentsRequest& request,
+// The same for groups of alike hangs.
+void AddGrowth(const std::vector<v1::Incident>& open, const v1::HistoryQuery::Groups& query,
                int64_t now_ns, v1::ListIncidentsResponse* response);
 
 }  // namespace rollcall

@@ -23,9 +23,9 @@ absl::Status HasEnded() { return absl::UnavailableError("the history cannot be r
 
 }  // namespace
 
-QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
-                                       const std::string& who, std::chrono::nanoseconds patience) {
-  std::string key = request.SerializeAsString();
+QuestionDesk::Answer QuestionDesk::Ask(const v1::HistoryQuery& query, const HistoryCaller& caller,
+                                       std::chrono::nanoseconds patience) {
+  std::string key = query.SerializeAsString();
   const auto deadline = std::chrono::steady_clock::now() + patience;
   const MutexLock lock(mutex_);
   if (has_ended_) return HasEnded();
@@ -33,13 +33,13 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
   DropOld(now_ns);
   auto at = known_.find(key);
   if (at == known_.end()) {
-    if (!HasRoomFor(request, who)) {
+    if (!HasRoomFor(caller)) {
       return absl::ResourceExhaustedError(
           "the history has too many pending queries; ask again later");
     }
     auto added = std::make_shared<Question>();
-    added->request = request;
-    added->who = who;
+    added->query = query;
+    added->caller = caller;
     at = known_.emplace(std::move(key), added).first;
     open_.push_back(std::move(added));
     wake_.NotifyOne();
@@ -59,12 +59,10 @@ QuestionDesk::Answer QuestionDesk::Ask(const v1::CountIncidentsRequest& request,
   return absl::AbortedError("the history still works on this query; ask again for its answer");
 }
 
-bool QuestionDesk::HasRoomFor(const v1::CountIncidentsRequest& request,
-                              const std::string& who) const {
-  const auto is_of_caller = [&who](const Question& other) { return other.who == who; };
-  const auto is_of_tenants = [&request](const Question& other) {
-    const auto &own = request.tenants(), &theirs = other.request.tenants();
-    return std::equal(own.begin(), own.end(), theirs.begin(), theirs.end());
+bool QuestionDesk::HasRoomFor(const HistoryCaller& caller) const {
+  const auto is_of_caller = [&](const Question& other) { return other.caller.who == caller.who; };
+  const auto is_of_tenants = [&](const Question& other) {
+    return other.caller.tenants == caller.tenants;
   };
   return HasRoomFor(is_of_caller, kShareOfCaller) && HasRoomFor(is_of_tenants, kShareOfTenants);
 }
@@ -97,7 +95,7 @@ QuestionDesk::Answer QuestionDesk::Give(Known::iterator at) {
 // Only a caller with that answer asks again; for others the next query may have another answer.
 void QuestionDesk::KeepIfWanted(const QuestionPtr& question) {
   question->answered_ns = now_ns_();
-  if (!question->is_put_off) known_.erase(question->request.SerializeAsString());
+  if (!question->is_put_off) known_.erase(question->query.SerializeAsString());
 }
 
 void QuestionDesk::Run(const Work& work) {
@@ -108,11 +106,11 @@ void QuestionDesk::Run(const Work& work) {
     const QuestionPtr question = open_.front();
     open_.pop_front();
     if (question->callers == 0 && now_ns_() - question->asked_ns >= kWantedNs) {
-      known_.erase(question->request.SerializeAsString());
+      known_.erase(question->query.SerializeAsString());
       continue;
     }
     lock.Unlock();
-    Answer answer = work(question->request);
+    Answer answer = work(question->query);
     lock.Lock();
     question->answer = std::move(answer);
     KeepIfWanted(question);

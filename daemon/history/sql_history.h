@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the histories in SQLite and PostgreSQL have in common: all queries, and the tables of what a
-// restarted daemon needs. A subclass brings the connection, the layout, and the rows of incidents.
+// What the histories in SQLite and PostgreSQL have in common: all writes and reads, and the tables
+// of what a restarted daemon needs. A subclass brings the connection, the layout, and the rows of
+// incidents.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "daemon/history/history_dialect.h"
 #include "daemon/history/incident_facts.h"
 #include "daemon/history/sql.h"
+#include "daemon/history/sql_reads.h"
 #include "rollcall/v1/store.pb.h"
 
 namespace rollcall {
@@ -36,18 +38,8 @@ class SqlHistory : public History {
  public:
   bool IsInPlace() const override;
   absl::Status Apply(const v1::HistoryWrite& write) override;
-  absl::StatusOr<v1::ListIncidentsResponse> ListWithout(const std::vector<std::string>& ids,
-                                                        const v1::ListIncidentsRequest& request,
-                                                        int64_t offset,
-                                                        int64_t limit) const override;
-  using History::Groups;
-  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
-                                                   const std::string& without) const override;
-  absl::StatusOr<v1::CountIncidentsResponse> Count(
-      const v1::CountIncidentsRequest& request) const override;
-  absl::StatusOr<v1::Incident> Get(const std::string& id) const override;
+  absl::StatusOr<v1::HistoryAnswer> Answer(const v1::HistoryQuery& query) const override;
   absl::StatusOr<std::map<JobId, int>> LastNumbers() const override;
-  absl::StatusOr<std::vector<v1::Silence>> ListSilences() const override;
   absl::StatusOr<Continuation> Load() const override;
   absl::StatusOr<Continuation> LoadJob(const JobId& job) const override;
   absl::Status Trim(int64_t now_ns) override;
@@ -90,6 +82,7 @@ class SqlHistory : public History {
   mutable Mutex mutex_;
 
   SqlDatabase* db() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return db_.get(); }
+  SqlReading reading() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return {db(), dialect_}; }
 
  private:
   // Runs all of `write` or nothing.
@@ -100,47 +93,7 @@ class SqlHistory : public History {
     return transaction.End(transaction.begun().ok() ? write() : transaction.begun());
   }
 
-  // Which rows a Continuation has: those of a job, or of this daemon's jobs.
-  class Scope;
-  // The value of the column `daemon`.
-  void BindMine(Sql* sql) const {
-    if (dialect_.has_daemons) sql->Bind(daemon_);
-  }
-
-  absl::Status AddRepeated(const v1::ListIncidentsRequest& request,
-                           v1::ListIncidentsResponse* response) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadFor(const Scope& scope, Continuation* continuation) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadOpen(const Scope& scope, std::vector<v1::Incident>* open) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadClosed(const Scope& scope, std::vector<v1::Incident>* closed) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadReceivers(std::vector<AlertRow>* alerts) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadAlerts(const Scope& scope, Continuation* continuation) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadHosts(const Scope& scope, std::map<JobKey, std::set<std::string>>* hosts) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadAttempts(const Scope& scope, std::map<JobKey, AttemptFacts>* attempts) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadSilences(std::vector<v1::Silence>* silences) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Make(const v1::HistoryWrite& write) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveAlert(const v1::HistoryWrite::Alert& alert)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status MarkAlert(const v1::HistoryWrite::AlertMark& mark)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveHosts(const v1::HistoryWrite::Hosts& hosts)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveAttempts(const v1::HistoryWrite::Attempts& attempts)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveMembers(const v1::HistoryWrite::Attempt& attempt)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status ForgetAttempt(const JobKey& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status SaveSilence(const v1::Silence& silence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status DeleteJob(const char* table, const JobKey& job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TrimContinuation(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status KeepShares() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status UncountWeek(int64_t opened_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

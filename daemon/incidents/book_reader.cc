@@ -8,7 +8,6 @@
 #include "base/clean_text.h"
 #include "daemon/diagnosis/hosts/host_blame.h"
 #include "daemon/history/incident_groups.h"
-#include "daemon/history/incident_growth.h"
 #include "daemon/history/incident_list.h"
 #include "daemon/incidents/incident_stacks.h"
 #include "daemon/report/incident_proto.h"
@@ -106,18 +105,20 @@ std::vector<v1::Incident> BookReader::Collect(
   return incidents;
 }
 
-std::vector<v1::Incident> BookReader::CollectOpen(bool with_stacks) const {
-  return Collect(with_stacks,
-                 [](const v1::Incident& incident) { return !incident.has_closed_at(); });
+// The open incidents of this daemon, and those of others.
+std::vector<v1::Incident> BookReader::WithOpen(const std::vector<v1::Incident>& newer,
+                                               bool with_stacks) const {
+  return Joined(
+      Collect(with_stacks, [](const v1::Incident& incident) { return !incident.has_closed_at(); }),
+      newer);
 }
 
 absl::StatusOr<v1::ListIncidentsResponse> BookReader::List(const v1::ListIncidentsRequest& request,
                                                            std::vector<v1::Incident> newer) const {
   if (request.grouped()) {
-    absl::StatusOr<v1::ListIncidentsResponse> groups = writers_->history->Groups(request);
-    if (groups.ok())
-      AddGrowth(Joined(CollectOpen(false), newer), request, timeline_->WallNow(), &*groups);
-    return groups;
+    v1::HistoryQuery::Groups groups;
+    *groups.mutable_request() = request;
+    return Ask(groups, newer, {});
   }
   v1::ListIncidentsResponse response = ListIncidents(request, std::move(newer));
   const int64_t now_ns = timeline_->WallNow();
@@ -128,24 +129,11 @@ absl::StatusOr<v1::ListIncidentsResponse> BookReader::List(const v1::ListInciden
   return response;
 }
 
-absl::StatusOr<v1::CountIncidentsResponse> BookReader::CountIncidents(
-    const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer,
-    const std::string& who) const {
-  absl::StatusOr<v1::CountIncidentsResponse> counts = writers_->history->Count(request, who);
-  if (counts.ok()) {
-    // The framework is known by the stacks.
-    const bool with_stacks = request.by() == "framework";
-    AddGrowth(Joined(CollectOpen(with_stacks), newer), request, timeline_->WallNow(), &*counts);
-  }
-  return counts;
-}
-
 v1::ListIncidentsResponse BookReader::ListIncidents(const v1::ListIncidentsRequest& request,
                                                     std::vector<v1::Incident> newer) const {
   v1::ListIncidentsResponse response;
   if (!request.live_only()) {
-    auto listed =
-        writers_->history->List(request, Joined(CollectOpen(request.with_stacks()), newer));
+    auto listed = writers_->history->List(request, WithOpen(newer, request.with_stacks()));
     if (listed.ok()) return *std::move(listed);
     response.set_note(absl::StrCat("only incidents since the daemon's start: ",
                                    std::string(listed.status().message())));
@@ -199,13 +187,15 @@ std::optional<v1::Incident> BookReader::FindInMemory(const std::string& id) cons
 // rest.
 void BookReader::AddRecurrence(v1::Incident* incident) const {
   if (!incident->has_confirmed_at() || incident->verdicts().empty()) return;
-  v1::ListIncidentsRequest alike;
+  v1::HistoryQuery::Groups query;
+  query.set_without(HangOf(*incident));
+  v1::ListIncidentsRequest& alike = *query.mutable_request();
   alike.add_tenants(ReadJobKey(*incident).tenant);
   alike.set_signature(incident->signature());
   *alike.mutable_until() = incident->opened_at();
   *alike.mutable_from() = incident->opened_at();
   alike.mutable_from()->set_seconds(incident->opened_at().seconds() - kRecurrenceDays * 86'400);
-  const auto earlier = writers_->history->Groups(alike, HangOf(*incident));
+  const auto earlier = writers_->history->Ask(query);
   if (!earlier.ok() || earlier->groups().empty()) return;
   v1::IncidentGroup* group = incident->mutable_recurrence();
   *group = earlier->groups(0);

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "daemon/history/history_query.h"
+#include "daemon/history/incident_growth.h"
 #include "daemon/incidents/host_hangs_desk.h"
 #include "daemon/incidents/incident_counts.h"
 #include "daemon/incidents/incident_store.h"
@@ -49,12 +51,19 @@ class BookReader {
   // incidents of other daemons, in a newer state than the history's.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
                                                  std::vector<v1::Incident> newer = {}) const;
-  // What comes back; of what the history has. Hangs that last cost what they cost now. `who`: the
-  // caller, who has a share of the queries.
-  absl::StatusOr<v1::CountIncidentsResponse> CountIncidents(
-      const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer = {},
-      const std::string& who = "") const;
-  // Includes the history. kNotFound names how to list the incidents.
+  // A query over all of the history (history_query.h). Hangs that last cost what they cost now.
+  // `newer`: as above.
+  template <typename Request>
+  absl::StatusOr<HistoryAnswerTo<Request>> Ask(const Request& request,
+                                               const std::vector<v1::Incident>& newer,
+                                               const HistoryCaller& caller) const {
+    auto answer = writers_->history->Ask(request, caller);
+    if (answer.ok()) {
+      AddGrowth(WithOpen(newer, NeedsStacks(request)), request, timeline_->WallNow(), &*answer);
+    }
+    return answer;
+  }
+  // Includes the history. kNotFound says how to list the incidents.
   absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 
   std::vector<v1::Silence> ListSilences(const Tenants& tenants) const;
@@ -80,7 +89,8 @@ class BookReader {
  private:
   std::vector<v1::Incident> Collect(
       bool with_stacks, const std::function<bool(const v1::Incident&)>& is_wanted) const;
-  std::vector<v1::Incident> CollectOpen(bool with_stacks) const;
+  std::vector<v1::Incident> WithOpen(const std::vector<v1::Incident>& newer,
+                                     bool with_stacks) const;
   v1::ListIncidentsResponse ListIncidents(const v1::ListIncidentsRequest& request,
                                           std::vector<v1::Incident> newer) const;
   std::optional<v1::Incident> FindInMemory(const std::string& id) const;

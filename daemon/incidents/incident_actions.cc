@@ -51,10 +51,4 @@ absl::Status TakeBackAcknowledgement(v1::Incident* incident) {
   return absl::OkStatus();
 }
 
-void KeepActions(const v1::Incident& from, v1::Incident* to) {
-  *to->mutable_notes() = from.notes();
-  if (from.has_acknowledged()) *to->mutable_acknowledged() = from.acknowledged();
-  if (from.has_silenced()) *to->mutable_silenced() = from.silenced();
-}
-
 }  // namespace rollcall

@@ -26,7 +26,4 @@ absl::Status Acknowledge(const std::string& who, int64_t wall_ns, v1::Incident* 
 // Any operator may take an acknowledgement back. kFailedPrecondition: it is not acknowledged.
 absl::Status TakeBackAcknowledgement(v1::Incident* incident);
 
-// Copies the actions to a message that the daemon makes anew.
-void KeepActions(const v1::Incident& from, v1::Incident* to);
-
 }  // namespace rollcall

@@ -249,25 +249,28 @@ std::optional<StackChange> IncidentBook::AddStack(const StackResult& result) {
   return change;
 }
 
-void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,
-                                const v1::HostFacts& facts) {
+void IncidentBook::Change(const JobKey& job, const std::string& incident,
+                          const std::function<void(IncidentRecord*)>& change) {
   const MutexLock lock(store_.mutex);
   IncidentRecord* const record = store_.table.Find(job, incident);
   if (record == nullptr) return;
-  AddToIncident(facts, &record->incident);
+  change(record);
   record->dirty = true;
   store_.table.SetChanged(store_.table.Find(job), record);
 }
 
+void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,
+                                const v1::HostFacts& facts) {
+  Change(job, incident,
+         [&facts](IncidentRecord* record) { AddToIncident(facts, &record->incident); });
+}
+
 void IncidentBook::AddGpuDump(const JobKey& job, const std::string& incident,
                               const v1::GpuDump& dump) {
-  const MutexLock lock(store_.mutex);
-  IncidentRecord* const record = store_.table.Find(job, incident);
-  if (record == nullptr) return;
-  AddToIncident(dump, &record->incident);
-  record->dirty = true;
-  record->unsaved = true;
-  store_.table.SetChanged(store_.table.Find(job), record);
+  Change(job, incident, [&dump](IncidentRecord* record) {
+    AddToIncident(dump, &record->incident);
+    record->unsaved = true;
+  });
 }
 
 void IncidentBook::Publish() {

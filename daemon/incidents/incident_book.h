@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,6 +89,9 @@ class IncidentBook {
   void Record(const IncidentEvent& event, const JobIncidents& job, IncidentRecord* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex);
   void Abandon(JobIncidents* job, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex);
+  // Changes an incident in memory, which then goes to its report.
+  void Change(const JobKey& job, const std::string& incident,
+              const std::function<void(IncidentRecord*)>& change) ABSL_LOCKS_EXCLUDED(store_.mutex);
   void EndAbandoned() ABSL_LOCKS_EXCLUDED(store_.mutex);
   void PublishPending() ABSL_LOCKS_EXCLUDED(store_.mutex);
   void WriteReport(IncidentPublisher::Draft draft) ABSL_LOCKS_EXCLUDED(store_.mutex);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "daemon/incidents/incident_actions.h"
 #include "daemon/incidents/incident_brief.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/stack_places.h"
@@ -19,8 +18,6 @@ void KeepTimes(const v1::Incident& known, v1::Incident* incident) {
   if (known.has_opened_at()) *incident->mutable_opened_at() = known.opened_at();
   if (known.has_confirmed_at()) *incident->mutable_confirmed_at() = known.confirmed_at();
   if (known.has_closed_at()) *incident->mutable_closed_at() = known.closed_at();
-  if (known.has_waits_since()) *incident->mutable_waits_since() = known.waits_since();
-  incident->set_ranks(known.ranks());
 }
 
 // A restarted daemon has no stacks, from which the best advice follows: the earlier daemon's holds
@@ -60,30 +57,22 @@ IncidentRecord* AddRecord(const std::string& incident, JobIncidents* job) {
   return &job->records.emplace_back();
 }
 
+// Only the fields of the diagnosis change: what is added to an incident later needs nothing here.
 void Rewrite(const Incident& now, IncidentRecord* record) {
   v1::Incident* const known = &record->incident;
-  v1::Incident incident = ToProto(now);
-  incident.set_rollcall_version(ROLLCALL_VERSION);
-  incident.set_ended_ranks(static_cast<int32_t>(now.ended_ranks));
+  v1::Incident diagnosed = ToProto(now);
   if (now.is_stored) {
-    incident.mutable_verdicts()->Swap(known->mutable_verdicts());
-    incident.mutable_versions()->Swap(known->mutable_versions());
+    diagnosed.mutable_verdicts()->Swap(known->mutable_verdicts());
+    diagnosed.mutable_versions()->Swap(known->mutable_versions());
   }
-  incident.mutable_stacks()->Swap(known->mutable_stacks());
-  incident.mutable_stack_tree()->Swap(known->mutable_stack_tree());
-  incident.mutable_host_facts()->Swap(known->mutable_host_facts());
-  incident.set_host_facts_total(known->host_facts_total());
-  incident.mutable_gpu_dumps()->Swap(known->mutable_gpu_dumps());
-  incident.set_report_path(record->folder);
-  if (!record->is_over_quota) incident.set_report_note(known->report_note());
-  incident.set_alert_held_back(known->alert_held_back());
-  if (known->has_went_on_in()) incident.set_went_on_in(known->went_on_in());
-  if (known->has_repeat()) *incident.mutable_repeat() = known->repeat();
-  KeepActions(*known, &incident);
-  KeepTimes(*known, &incident);
+  KeepTimes(*known, &diagnosed);
   const bool is_restored = record->confirmed_ns == 0 && known->has_confirmed_at();
-  if (is_restored) KeepAdvice(*known, &incident);
-  known->Swap(&incident);
+  if (is_restored) KeepAdvice(*known, &diagnosed);
+  v1::Incident::GetReflection()->SwapFields(known, &diagnosed, DiagnosedFields());
+  known->set_rollcall_version(ROLLCALL_VERSION);
+  known->set_ended_ranks(static_cast<int32_t>(now.ended_ranks));
+  known->set_report_path(record->folder);
+  if (record->is_over_quota) known->clear_report_note();
   AddSites(known);
   record->dirty = true;
   record->unsaved = true;

@@ -67,10 +67,10 @@ absl::StatusOr<v1::Silence> OperatorActions::EndSilence(const std::string& id,
 }
 
 void OperatorActions::RefreshSilences() {
-  const absl::StatusOr<std::vector<v1::Silence>> stored = writers_->history->ListSilences();
-  if (!stored.ok()) return;  // the keeper reports what is wrong
+  const auto stored = writers_->history->Ask(v1::ListSilencesRequest());
+  if (!stored.ok()) return;  // the keeper says what is wrong
   const MutexLock lock(store_->mutex);
-  store_->silenced.Merge(*stored);
+  store_->silenced.Merge({stored->silences().begin(), stored->silences().end()});
 }
 
 void OperatorActions::AwaitSaved() {

@@ -216,15 +216,19 @@ absl::StatusOr<Response> FleetQueries::AskAboutJob(
   return answer;
 }
 
-#define QUESTION_OF_JOB(name, Request, Response, agents)                              \
+#define QUESTION_OF_JOB(name, Request, Response, ...)                                 \
   absl::StatusOr<v1::Response> FleetQueries::name(const v1::Request& request) const { \
     return AskAboutJob<v1::Response>(request, &QuerySource::name);                    \
   }
-#define QUESTION_OF_ANY(name, Request, Response, agents)                              \
+#define QUESTION_OF_ANY(name, Request, Response, ...)                                 \
   absl::StatusOr<v1::Response> FleetQueries::name(const v1::Request& request) const { \
     return local_->name(request);                                                     \
   }
-#define ACT_OF_ANY(name, Request, Response, words)                            \
+#define QUESTION_OF_HISTORY(name, Request, Response, ...)                             \
+  absl::StatusOr<v1::Response> FleetQueries::name(const v1::Request& request) const { \
+    return IsAgent() ? local_->name(request) : LocalWithOpen()->name(request);        \
+  }
+#define ACT_OF_ANY(name, Request, Response, ...)                              \
   absl::StatusOr<v1::Response> FleetQueries::name(const v1::Request& request, \
                                                   const std::string& who) {   \
     return local_->name(request, who);                                        \

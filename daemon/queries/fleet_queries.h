@@ -40,9 +40,9 @@ class FleetQueries : public QuerySource {
   std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const override;
   const QuerySource* own() const override { return local_; }
 
-#define QUESTION(name, Request, Response, agents) \
+#define QUESTION(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> name(const v1::Request& request) const override;
-#define ACT(name, Request, Response, words) \
+#define ACT(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> name(const v1::Request& request, const std::string& who) override;
 #include "daemon/access/questions.def"
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
@@ -104,6 +104,7 @@ class FleetQueries : public QuerySource {
 
   std::vector<v1::Incident> AskForIncidents(const v1::ListIncidentsRequest& request,
                                             std::vector<std::string>* silent) const;
+  std::unique_ptr<QuerySource> LocalWithOpen(bool with_stacks = false) const;
 
   const std::unique_ptr<QuerySource> seen_;  // nullptr if local_ is another's
   QuerySource* const local_;

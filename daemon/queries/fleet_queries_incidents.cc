@@ -62,6 +62,18 @@ std::vector<DaemonRow> FleetQueries::WithDatabase(const std::vector<DaemonRow>& 
   return result;
 }
 
+// This daemon's queries with all open incidents of the others: a request may select the state in
+// the history, and not the newest one. The history has those of a silent daemon, as they were some
+// seconds ago.
+std::unique_ptr<QuerySource> FleetQueries::LocalWithOpen(bool with_stacks) const {
+  v1::ListIncidentsRequest open;
+  open.set_live_only(true);
+  open.set_open_only(true);
+  open.set_with_stacks(with_stacks);
+  std::vector<std::string> silent;
+  return local_->WithNewer(AskForIncidents(open, &silent));
+}
+
 absl::StatusOr<v1::ListIncidentsResponse> FleetQueries::ListIncidents(
     const v1::ListIncidentsRequest& request) const {
   if (request.grouped() && !IsAgent()) return local_->ListIncidents(request);
@@ -77,13 +89,7 @@ absl::StatusOr<v1::ListIncidentsResponse> FleetQueries::ListIncidents(
     }
     return response;
   }
-  // All that are open: the request may select the state in the history, and not the newest one. The
-  // history has those of a silent daemon, as they were some seconds ago.
-  v1::ListIncidentsRequest open;
-  open.set_live_only(true);
-  open.set_open_only(true);
-  open.set_with_stacks(request.with_stacks());
-  return local_->ListIncidentsWith(request, AskForIncidents(open, &silent));
+  return LocalWithOpen(request.with_stacks())->ListIncidents(request);
 }
 
 absl::StatusOr<v1::Incident> FleetQueries::GetIncident(const v1::IncidentRequest& request) const {
@@ -118,16 +124,6 @@ absl::StatusOr<v1::Incident> FleetQueries::ActOnIncident(const v1::IncidentActio
   ask.caller.set_role(std::string(RoleName(Role::kOperator)));
   ask.is_action = true;
   return peers_->Ask(ask, request);
-}
-
-absl::StatusOr<v1::CountIncidentsResponse> FleetQueries::CountIncidents(
-    const v1::CountIncidentsRequest& request) const {
-  if (IsAgent()) return local_->CountIncidents(request);
-  v1::ListIncidentsRequest open;
-  open.set_live_only(true);
-  open.set_open_only(true);
-  std::vector<std::string> silent;  // the history has what theirs had cost when they stored it
-  return local_->CountIncidentsWith(request, AskForIncidents(open, &silent));
 }
 
 }  // namespace rollcall

@@ -81,6 +81,12 @@ std::unique_ptr<QuerySource> Queries::SeenByAgent(const Identity& agent) const {
   return std::make_unique<Queries>(parts_, TenantsFor(agent), agent);
 }
 
+std::unique_ptr<QuerySource> Queries::WithNewer(std::vector<v1::Incident> newer) const {
+  auto with_newer = std::make_unique<Queries>(*this);
+  with_newer->newer_ = std::move(newer);
+  return with_newer;
+}
+
 std::unique_ptr<QuerySource> Queries::SeenByCaller(const Identity& caller) const {
   if (!caller.Has(Role::kViewer)) return SeenByAgent(caller);
   return std::make_unique<Queries>(parts_, TenantsFor(caller), std::nullopt, caller.name);
@@ -379,8 +385,8 @@ bool Queries::KeepOwnTenants(Request* request) const {
   return !request->tenants().empty();
 }
 
-absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
-    const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const {
+absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
+    const v1::ListIncidentsRequest& request) const {
   if (!request.cause().empty()) {
     const absl::Status cause = CheckCauseName(request.cause());
     if (!cause.ok()) return cause;
@@ -392,7 +398,7 @@ absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
   }
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::ListIncidentsResponse();
   absl::StatusOr<v1::ListIncidentsResponse> response =
-      parts_.incidents->reader().List(mine, std::move(newer));
+      parts_.incidents->reader().List(mine, newer_);
   if (!response.ok() || !agent_.has_value()) return response;
   auto& incidents = *response->mutable_incidents();
   incidents.erase(
@@ -403,18 +409,8 @@ absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidentsWith(
   return response;
 }
 
-absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
-    const v1::ListIncidentsRequest& request) const {
-  return ListIncidentsWith(request, {});
-}
-
 absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidents(
     const v1::CountIncidentsRequest& request) const {
-  return CountIncidentsWith(request, {});
-}
-
-absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidentsWith(
-    const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer) const {
   absl::Status status =
       request.cause().empty() ? absl::OkStatus() : CheckCauseName(request.cause());
   if (status.ok()) status = CheckFactKind(request.by());
@@ -422,7 +418,8 @@ absl::StatusOr<v1::CountIncidentsResponse> Queries::CountIncidentsWith(
   v1::CountIncidentsRequest mine = request;
   if (agent_.has_value()) return v1::CountIncidentsResponse();
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::CountIncidentsResponse();
-  return parts_.incidents->reader().CountIncidents(mine, newer, who_);
+  const HistoryCaller caller = {who_, {mine.tenants().begin(), mine.tenants().end()}};
+  return parts_.incidents->reader().Ask(mine, newer_, caller);
 }
 
 absl::StatusOr<v1::Incident> Queries::GetIncident(const v1::IncidentRequest& request) const {

@@ -59,17 +59,13 @@ class Queries : public QuerySource {
   std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const override;
   std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const override;
   std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const override;
+  std::unique_ptr<QuerySource> WithNewer(std::vector<v1::Incident> newer) const override;
 
-#define QUESTION(name, Request, Response, agents) \
+#define QUESTION(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> name(const v1::Request& request) const override;
-#define ACT(name, Request, Response, words) \
+#define ACT(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> name(const v1::Request& request, const std::string& who) override;
 #include "daemon/access/questions.def"
-  absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(
-      const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const override;
-  absl::StatusOr<v1::CountIncidentsResponse> CountIncidentsWith(
-      const v1::CountIncidentsRequest& request,
-      const std::vector<v1::Incident>& newer) const override;
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
                             const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
   absl::StatusOr<std::vector<v1::HostLook>> LookAtJob(
@@ -104,6 +100,7 @@ class Queries : public QuerySource {
   const Tenants tenants_;
   const std::optional<Identity> agent_;  // that asks; nullopt means a viewer
   const std::string who_;
+  std::vector<v1::Incident> newer_;  // of other daemons
 };
 
 }  // namespace rollcall

@@ -65,12 +65,12 @@ class QueryService::Impl : public v1::Query::StreamedService {
         audit_(std::move(audit)),
         refused_(std::move(refused)) {}
 
-#define QUESTION(name, Request, Response, agents)                                        \
+#define QUESTION(name, Request, Response, ...)                                           \
   grpc::Status Streamed##name(grpc::ServerContext* context,                              \
                               UnaryStream<v1::Request, v1::Response>* stream) override { \
     return Answer(k##name, *context, stream, &QuerySource::name);                        \
   }
-#define ACT(name, Request, Response, words)                                              \
+#define ACT(name, Request, Response, ...)                                                \
   grpc::Status Streamed##name(grpc::ServerContext* context,                              \
                               UnaryStream<v1::Request, v1::Response>* stream) override { \
     return Act(k##name, *context, stream, &QuerySource::name);                           \

@@ -28,16 +28,6 @@ std::unique_ptr<QuerySource> QuerySource::SeenByCaller(const Identity& caller) c
   return caller.Has(Role::kViewer) ? SeenBy(TenantsFor(caller)) : SeenByAgent(caller);
 }
 
-absl::StatusOr<v1::CountIncidentsResponse> QuerySource::CountIncidentsWith(
-    const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>&) const {
-  return CountIncidents(request);
-}
-
-absl::StatusOr<v1::ListIncidentsResponse> QuerySource::ListIncidentsWith(
-    const v1::ListIncidentsRequest& request, std::vector<v1::Incident> /*newer*/) const {
-  return ListIncidents(request);
-}
-
 absl::StatusOr<v1::DiagnoseResponse> QuerySource::Diagnose(const v1::LookRequest& request) {
   const absl::StatusOr<std::vector<v1::HostLook>> looks = LookAtJob(request, [] { return true; });
   if (!looks.ok()) return looks.status();

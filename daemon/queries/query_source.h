@@ -63,25 +63,23 @@ class QuerySource {
   // One of these two, by the caller's role.
   virtual std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const;
 
+  // The same queries, with these incidents of other daemons as they are here in the place of their
+  // states in the history. nullptr: this source has no history.
+  virtual std::unique_ptr<QuerySource> WithNewer(std::vector<v1::Incident> /*newer*/) const {
+    return nullptr;
+  }
+
   // The same queries, answered from what this daemon has itself, for another daemon that asks.
   virtual const QuerySource* own() const { return this; }
 
   // The queries and actions of people, as query.proto describes them. kNotFound: there is no such
   // job or incident; the error lists what there is. kInvalidArgument: the request names what there
   // is not. Actions also have the errors of incident_actions.h and silences.h. `who`: the caller.
-#define QUESTION(name, Request, Response, agents) \
+#define QUESTION(name, Request, Response, ...) \
   virtual absl::StatusOr<v1::Response> name(const v1::Request& request) const = 0;
-#define ACT(name, Request, Response, words) \
+#define ACT(name, Request, Response, ...) \
   virtual absl::StatusOr<v1::Response> name(const v1::Request& request, const std::string& who) = 0;
 #include "daemon/access/questions.def"
-
-  // ListIncidents() with these incidents as they are here in the place of their states in the
-  // history.
-  virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidentsWith(
-      const v1::ListIncidentsRequest& request, std::vector<v1::Incident> newer) const;
-  // CountIncidents() with what these open incidents of other daemons cost now.
-  virtual absl::StatusOr<v1::CountIncidentsResponse> CountIncidentsWith(
-      const v1::CountIncidentsRequest& request, const std::vector<v1::Incident>& newer) const;
 
   // Takes the stacks of these processes now. Calls `on_stack` with each as it comes; ends early
   // when it returns false. Returns kNotFound as above. Takes seconds.

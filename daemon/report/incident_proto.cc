@@ -334,4 +334,16 @@ v1::Incident ToProto(const Incident& incident) {
   return result;
 }
 
+const std::vector<const google::protobuf::FieldDescriptor*>& DiagnosedFields() {
+  static const auto& fields = *new std::vector<const google::protobuf::FieldDescriptor*>([] {
+    std::vector<const google::protobuf::FieldDescriptor*> found;
+    for (const char* name : {"id", "job", "tenant", "attempt", "state", "opened_at", "confirmed_at",
+                             "closed_at", "verdicts", "versions"}) {
+      found.push_back(v1::Incident::descriptor()->FindFieldByName(name));
+    }
+    return found;
+  }());
+  return fields;
+}
+
 }  // namespace rollcall

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "daemon/diagnosis/incident_life.h"
 #include "rollcall/v1/incident.pb.h"
@@ -20,6 +21,8 @@ inline constexpr size_t kMostSites = 64;  // lines of the program at which ranks
 // Converts everything but `stacks`, `report_path` and `rollcall_version`, which the caller adds.
 // Replaces bytes that are not UTF-8 with '?', because they would make the whole message unreadable.
 v1::Incident ToProto(const Incident& incident);
+// The fields that it may set.
+const std::vector<const google::protobuf::FieldDescriptor*>& DiagnosedFields();
 
 v1::Verdict ToProto(const Verdict& verdict);
 

@@ -277,7 +277,7 @@ class HttpServer::Impl {
     // A caller that may see other tenants gets another answer.
     std::string key = absl::StrCat(
         route.path, "\n", absl::StrJoin(HttpRouter::exchange().visitor.identity->tenants, ","));
-    for (const char* name : route.parameters) {
+    for (const std::string& name : route.parameters) {
       for (const std::string& value : parameters.All(name)) {
         absl::StrAppend(&key, "\n", name, "=", value);
       }

@@ -3,6 +3,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/numbers.h"
@@ -13,8 +14,8 @@
 #include "base/duration_flag.h"
 #include "base/durations.h"
 #include "base/utf8.h"
-#include "daemon/history/incident_csv.h"
 #include "daemon/queries/audit_words.h"
+#include "daemon/queries/incident_csv.h"
 #include "daemon/queries/query_source.h"
 #include "daemon/report/trace.h"
 #include "proto/timestamps.h"
@@ -117,10 +118,10 @@ absl::Status SetField(const QueryParameters& parameters, const FieldDescriptor& 
 }
 
 // `names`: the fields that an address may set. The first error.
-absl::Status SetFields(const QueryParameters& parameters, const std::vector<const char*>& names,
+absl::Status SetFields(const QueryParameters& parameters, const std::vector<std::string>& names,
                        Message* request) {
   absl::Status status;
-  for (const char* name : names) {
+  for (const std::string& name : names) {
     const FieldDescriptor* const field = request->GetDescriptor()->FindFieldByName(name);
     if (field == nullptr) {
       return absl::InternalError(
@@ -273,16 +274,17 @@ absl::StatusOr<std::string> ActWith(const ApiRoute& route, QuerySource* queries,
   return ToJson(ask(request));
 }
 
-absl::StatusOr<std::string> Stacks(const ApiRoute& route, QuerySource* queries,
-                                   const QueryParameters& parameters, const ApiOperator& caller) {
+absl::StatusOr<std::string> TakeStacksAtOnce(const ApiRoute& route, QuerySource* queries,
+                                             const QueryParameters& parameters,
+                                             const ApiOperator& caller) {
   return ActWith<v1::TakeStacksRequest>(
       route, queries, parameters, caller,
       [queries](const auto& request) { return queries->GetStacks(request); });
 }
 
-absl::StatusOr<std::string> Diagnosed(const ApiRoute& route, QuerySource* queries,
-                                      const QueryParameters& parameters,
-                                      const ApiOperator& caller) {
+absl::StatusOr<std::string> LookAtJobAtOnce(const ApiRoute& route, QuerySource* queries,
+                                            const QueryParameters& parameters,
+                                            const ApiOperator& caller) {
   return ActWith<v1::LookRequest>(
       route, queries, parameters, caller,
       [queries](const auto& request) { return queries->Diagnose(request); });
@@ -303,6 +305,36 @@ struct ActOf<kAction> {
   }
 };
 
+std::vector<std::string> Words(const char* text) {
+  return absl::StrSplit(text, ' ', absl::SkipEmpty());
+}
+
+std::vector<ApiRoute> MakeApiRoutes() {
+  // clang-format off
+  std::vector<ApiRoute> routes = {
+      {"/api/v1/jobs", &Jobs, "", Words("host offset limit")},
+      {"/api/v1/trace", &Trace, "job", Words("job tenant attempt ranks limit from until")},
+      {"/api/v1/incidents.csv", &IncidentsAsCsv, "",
+       Words("job tenant attempt host cause signature from until offset limit"),
+       "text/csv; charset=utf-8"},
+      {"/api/v1/incident/note", nullptr, "", Words("id text"),
+       kJsonType, "note", &ActOf<&QuerySource::ActOnIncident>::Do},
+      {"/api/v1/incident/acknowledge", nullptr, "", Words("id take_back"),
+       kJsonType, "acknowledge", &ActOf<&QuerySource::ActOnIncident>::Do},
+#define QUESTION(name, Request, Response, who, path, topic, fields) \
+      {path, &AnswerTo<&QuerySource::name>::Give, topic, Words(fields)},
+#define ACT(name, Request, Response, words, path, fields) \
+      {path, nullptr, "", Words(fields), kJsonType, words, &ActOf<&QuerySource::name>::Do},
+#define ACT_IN_PARTS(name, words, path, fields) \
+      {path, nullptr, "", Words(fields), kJsonType, words, &name##AtOnce},
+#include "daemon/access/questions.def"
+  };
+  // clang-format on
+  const auto has_no_path = [](const ApiRoute& route) { return *route.path == '\0'; };
+  routes.erase(std::remove_if(routes.begin(), routes.end(), has_no_path), routes.end());
+  return routes;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::JobStatus> FindJobStatus(QuerySource* queries,
@@ -321,52 +353,7 @@ absl::StatusOr<v1::JobStatus> FindJobStatus(QuerySource* queries,
   return view->status();
 }
 
-#define ANSWER(question) &AnswerTo<&QuerySource::question>::Give
-#define DO(action) &ActOf<&QuerySource::action>::Do
-// clang-format off
-const std::vector<ApiRoute> kApiRoutes = {
-    {"/api/v1/status", ANSWER(GetStatus), "job",
-     {"job", "tenant", "attempt", "offset", "limit"}},
-    {"/api/v1/jobs", &Jobs, "",
-     {"host", "offset", "limit"}},
-    {"/api/v1/job", ANSWER(GetJob), "job",
-     {"job", "tenant", "attempt", "at"}},
-    {"/api/v1/communicator", ANSWER(GetCommunicator), "job",
-     {"job", "tenant", "attempt", "id", "offset", "limit"}},
-    {"/api/v1/calls", ANSWER(GetCalls), "job",
-     {"job", "tenant", "attempt", "ranks", "limit"}},
-    {"/api/v1/trace", &Trace, "job",
-     {"job", "tenant", "attempt", "ranks", "limit", "from", "until"}},
-    {"/api/v1/processes", ANSWER(ListProcesses), "job",
-     {"job", "tenant", "attempt", "ranks", "host", "offset", "limit"}},
-    {"/api/v1/incidents", ANSWER(ListIncidents), "",
-     {"job", "tenant", "attempt", "host", "cause", "signature", "grouped", "from", "until",
-      "offset", "limit"}},
-    {"/api/v1/incidents.csv", &IncidentsAsCsv, "",
-     {"job", "tenant", "attempt", "host", "cause", "signature", "from", "until", "offset", "limit"},
-     "text/csv; charset=utf-8"},
-    {"/api/v1/questions", ANSWER(CountIncidents), "",
-     {"by", "from", "until", "cause", "tenant", "job", "limit"}},
-    {"/api/v1/incident", ANSWER(GetIncident), "",
-     {"id"}},
-    {"/api/v1/silences", ANSWER(ListSilences), "",
-     {}},
-    {"/api/v1/stacks", nullptr, "",
-     {"job", "tenant", "attempt", "ranks", "host"}, kJsonType, "take stacks", &Stacks},
-    {"/api/v1/diagnose", nullptr, "",
-     {"job", "tenant"}, kJsonType, "diagnose", &Diagnosed},
-    {"/api/v1/incident/note", nullptr, "",
-     {"id", "text"}, kJsonType, "note", DO(ActOnIncident)},
-    {"/api/v1/incident/acknowledge", nullptr, "",
-     {"id", "take_back"}, kJsonType, "acknowledge", DO(ActOnIncident)},
-    {"/api/v1/silence", nullptr, "",
-     {"tenant", "job", "host", "cause", "for", "comment"}, kJsonType, "silence", DO(AddSilence)},
-    {"/api/v1/silence/end", nullptr, "",
-     {"id"}, kJsonType, "end silence", DO(EndSilence)},
-};
-// clang-format on
-#undef ANSWER
-#undef DO
+const std::vector<ApiRoute> kApiRoutes = MakeApiRoutes();
 
 std::string QueryParameters::Get(const std::string& name) const {
   for (const auto& [known, value] : values_) {

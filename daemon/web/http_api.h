@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON API, one row for each address; see docs/http_api.md. query.proto defines the messages.
+// The JSON API, one row for each address: those of questions.def, and what this API has besides;
+// see docs/http_api.md. query.proto defines the messages.
 #pragma once
 
 #include <functional>
@@ -50,7 +51,7 @@ struct ApiRoute {
   // The parameter that names the job of the answer; empty if the answer covers all jobs.
   const char* job_parameter;
   // The parameters that the answer depends on, mostly fields of the request; others are ignored.
-  std::vector<const char*> parameters;
+  std::vector<std::string> parameters;
   const char* content_type = kJsonType;
   // Replaces `answer` if the request acts. It needs a POST and the role of an operator.
   const char* action = "";  // for the audit: "take stacks"

@@ -266,8 +266,8 @@ def test_the_guide_has_the_kinds_of_alerts_and_what_a_template_fills_in():
 # The page's addresses, and the fields of incident.json.
 
 def test_every_address_is_documented():
-    names = ("http_api", "http_routes")
-    sources = "".join(read(f"daemon/web/{name}.cc") for name in names)
+    names = ("access/questions.def", "web/http_api.cc", "web/http_routes.cc")
+    sources = "".join(read(f"daemon/{name}") for name in names)
     served = set(re.findall(r'"(/(?:api/v1/[\w/.]+|report|metrics|healthz(?:/\*)?|login|logout))"', sources))
     documented = {name.split()[1].replace("/JOB", "/*")
                   for row in rows(read("docs/http_api.md")) for name in code(row[0])}

@@ -275,10 +275,14 @@ def addresses():
     roles = {"kAnybody": "everybody", "Role::kViewer": "viewer", "Role::kOperator": "operator"}
     found = [(method, path, roles[role]) for method, path, role in
              re.findall(r'\{"(GET|POST)", "([^"]+)", ([\w:]+)', read("daemon/web/http_routes.cc"))]
-    found += [("POST" if changes == "true" else "GET", path,
-               "operator" if changes == "true" else "viewer") for path, changes in
-              re.findall(r'\{"(/api/v1/[\w/]+)", (?:&\w+|ANSWER\(\w+\)|nullptr), "\w*", (true|false)',
-                         read("daemon/web/http_api.cc"))]
+    acts = [(path, kind == "ACT") for kind, path in
+            re.findall(r'^(QUESTION|ACT)\w*\(\w+,[^()]*?"(/api/v1/[\w/]+)"',
+                       read("daemon/access/questions.def"), re.MULTILINE)]
+    acts += [(path, answer == "nullptr") for path, answer in
+             re.findall(r'\{"(/api/v1/[\w/.]+)", (&\w+|nullptr)', read("daemon/web/http_api.cc"))]
+    assert len(acts) > 15
+    found += [("POST", path, "operator") if is_act else ("GET", path, "viewer")
+              for path, is_act in sorted(acts)]
     names = {name.split()[1]: row[2] for row in rows(read("docs/http_api.md"))
              for name in code(row[0]) if name.startswith(("GET", "POST")) and len(row) > 2}
     return [(f"`{method} {path}`", role, message_of(names[path]))

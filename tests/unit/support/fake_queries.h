@@ -16,9 +16,9 @@ namespace rollcall {
 // Gives an empty answer to each query.
 class EmptyQueries : public QuerySource {
  public:
-#define QUESTION(name, Request, Response, agents) \
+#define QUESTION(name, Request, Response, ...) \
   absl::StatusOr<v1::Response> name(const v1::Request&) const override { return v1::Response(); }
-#define ACT(name, Request, Response, words)                                            \
+#define ACT(name, Request, Response, ...)                                              \
   absl::StatusOr<v1::Response> name(const v1::Request&, const std::string&) override { \
     return v1::Response();                                                             \
   }

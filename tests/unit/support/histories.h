@@ -92,7 +92,10 @@ inline v1::Incident Confirmed(int number, int64_t opened_s, const std::string& h
 inline v1::ListIncidentsResponse Groups(const History& history,
                                         const v1::ListIncidentsRequest& request = {},
                                         const std::string& without = "") {
-  const auto groups = history.Groups(request, without);
+  v1::HistoryQuery::Groups query;
+  *query.mutable_request() = request;
+  query.set_without(without);
+  const auto groups = history.Ask(query);
   EXPECT_TRUE(groups.ok()) << groups.status();
   return groups.ok() ? *groups : v1::ListIncidentsResponse();
 }

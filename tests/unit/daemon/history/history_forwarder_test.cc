@@ -161,13 +161,13 @@ TEST_F(HistoryForwarderTest, ASlowQuestionHoldsUpNoListAndItsAnswerComesLater) {
     ASSERT_TRUE(other.ok()) << other.status();
     ASSERT_TRUE(Sql(other->get(), "BEGIN").Run().ok());
     ASSERT_TRUE(Sql(other->get(), "LOCK TABLE incident_facts IN ACCESS EXCLUSIVE MODE").Run().ok());
-    EXPECT_TRUE(absl::IsAborted(keeper.Count(request).status()));
+    EXPECT_TRUE(absl::IsAborted(keeper.Ask(request).status()));
     std::string note;
     EXPECT_EQ(Ids(keeper, &note), (std::vector<std::string>{"train-4"}));
     EXPECT_EQ(note, "");
   }
   absl::StatusOr<v1::CountIncidentsResponse> answer;
-  ASSERT_TRUE(Eventually([&] { return (answer = keeper.Count(request)).ok(); })) << answer.status();
+  ASSERT_TRUE(Eventually([&] { return (answer = keeper.Ask(request)).ok(); })) << answer.status();
   EXPECT_EQ(answer->note(), "");
   ASSERT_EQ(answer->counts_size(), 1);
   EXPECT_EQ(answer->counts(0).value(), "node-9");
@@ -190,7 +190,7 @@ TEST_F(HistoryForwarderTest, AServerWithoutRoomForQuestionsStillTakesWritesAndSh
   EXPECT_EQ(note, "");
   v1::CountIncidentsRequest request;
   request.set_by("host");
-  const auto answer = keeper.Count(request);
+  const auto answer = keeper.Ask(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_THAT(answer->note(), HasSubstr("only incidents of this daemon"));
 }

@@ -95,7 +95,7 @@ v1::CountIncidentsRequest By(const std::string& kind) {
 // "node-1 2" for each value.
 std::vector<std::string> Ask(const History& history, const v1::CountIncidentsRequest& request) {
   std::vector<std::string> lines;
-  const auto answer = history.Count(request);
+  const auto answer = history.Ask(request);
   EXPECT_TRUE(answer.ok()) << answer.status();
   if (!answer.ok()) return lines;
   for (const v1::IncidentCount& count : answer->counts()) {
@@ -117,7 +117,7 @@ TEST_P(HistoryQuestionsTest, TellsWhichHostsComeBack) {
   certain.mutable_verdicts(0)->set_certainty("certain");
   SaveAll(history.get(),
           {Hang(1, kBeginS + 10, "node-1"), Hang(2, kBeginS + 20, "node-2"), certain});
-  const auto answer = history->Count(By("host"));
+  const auto answer = history->Ask(By("host"));
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_EQ(answer->counts_size(), 2);
   EXPECT_EQ(answer->total(), 2);
@@ -196,7 +196,7 @@ TEST_P(HistoryQuestionsTest, CountedWeeksChangeNoAnswer) {
   const auto ask_all = [&] {
     std::vector<std::string> answers;
     for (const v1::CountIncidentsRequest& request : requests) {
-      const auto answer = history->Count(request);
+      const auto answer = history->Ask(request);
       EXPECT_TRUE(answer.ok()) << answer.status();
       answers.push_back(answer->DebugString());
     }

@@ -11,10 +11,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/history/history_filter.h"
 #include "daemon/history/history_write.h"
 #include "daemon/history/postgres_layout.h"
 #include "daemon/history/postgres_partitions.h"
+#include "daemon/history/sql_reads.h"
 #include "eventually.h"
 #include "histories.h"
 #include "postgres_server.h"

@@ -17,10 +17,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 
-v1::CountIncidentsRequest By(const std::string& kind) {
-  v1::CountIncidentsRequest request;
-  request.set_by(kind);
-  return request;
+v1::HistoryQuery By(const std::string& kind) {
+  v1::HistoryQuery query;
+  query.mutable_count()->set_by(kind);
+  return query;
 }
 
 // A desk with a thread that answers how many queries it has worked on. A query by "slow" waits for
@@ -33,17 +33,17 @@ class QuestionDeskTest : public testing::Test {
     thread_.join();
   }
 
-  QuestionDesk::Answer Work(const v1::CountIncidentsRequest& request) {
+  QuestionDesk::Answer Work(const v1::HistoryQuery& query) {
     ++begun_;
-    if (request.by() == "slow") {
+    if (query.count().by() == "slow") {
       std::unique_lock<std::mutex> lock(mutex_);
       wake_.wait(lock, [this] { return may_go_on_; });
     }
     const int number = ++worked_on_;
-    if (request.by() == "bad") return absl::InternalError("bad");
-    v1::CountIncidentsResponse response;
-    response.set_total(number);
-    return response;
+    if (query.count().by() == "bad") return absl::InternalError("bad");
+    v1::HistoryAnswer answer;
+    answer.mutable_count()->set_total(number);
+    return answer;
   }
   void GoOn() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -52,12 +52,12 @@ class QuestionDeskTest : public testing::Test {
   }
   // The answer's number, or the code of the error.
   static std::string InWords(const QuestionDesk::Answer& answer) {
-    return answer.ok() ? std::to_string(answer->total())
+    return answer.ok() ? std::to_string(answer->count().total())
                        : absl::StatusCodeToString(answer.status().code());
   }
   // Each query has a caller of its own.
   std::string Ask(const std::string& kind, std::chrono::nanoseconds patience = minutes(1)) {
-    return InWords(desk_.Ask(By(kind), kind, patience));
+    return InWords(desk_.Ask(By(kind), {kind, {}}, patience));
   }
 
   std::atomic<int64_t> now_ns_{0};
@@ -66,7 +66,7 @@ class QuestionDeskTest : public testing::Test {
   std::condition_variable wake_;
   bool may_go_on_ = false;
   QuestionDesk desk_{[this] { return now_ns_.load(); }};
-  std::thread thread_{[this] { desk_.Run([this](const auto& request) { return Work(request); }); }};
+  std::thread thread_{[this] { desk_.Run([this](const auto& query) { return Work(query); }); }};
 };
 
 TEST_F(QuestionDeskTest, AnswersEachQuestionAnewWhoseCallerWaits) {
@@ -149,9 +149,11 @@ TEST_F(QuestionDeskTest, OneCallerAndTheCallersOfOneTenantLeaveRoomToOthers) {
   ASSERT_TRUE(Eventually([&] { return begun_ == 1; }));
   const auto count = [this](const std::string& tenant, const std::string& who) {
     for (int i = 0; true; ++i) {
-      v1::CountIncidentsRequest request = By(absl::StrCat(who, i));
-      if (!tenant.empty()) request.add_tenants(tenant);
-      if (InWords(desk_.Ask(request, who, milliseconds(0))) != "ABORTED") return i;
+      HistoryCaller caller = {who, {}};
+      if (!tenant.empty()) caller.tenants = {tenant};
+      if (InWords(desk_.Ask(By(absl::StrCat(who, i)), caller, milliseconds(0))) != "ABORTED") {
+        return i;
+      }
     }
   };
   EXPECT_EQ(count("", "a viewer of all tenants"), 8);

@@ -57,18 +57,5 @@ TEST(Acknowledge, IsOnePersonsUntilItIsTakenBack) {
   EXPECT_EQ(incident.acknowledged().who(), "bob");
 }
 
-TEST(KeepActions, KeepsWhatPeopleAddedInANewMessageOfTheIncident) {
-  v1::Incident old;
-  ASSERT_TRUE(AddNote("ada", "seen", kNow, &old).ok());
-  ASSERT_TRUE(Acknowledge("ada", kNow, &old).ok());
-  v1::Incident renewed;
-  KeepActions(old, &renewed);
-  ASSERT_EQ(renewed.notes_size(), 1);
-  EXPECT_EQ(renewed.acknowledged().who(), "ada");
-  v1::Incident untouched;
-  KeepActions(v1::Incident(), &untouched);
-  EXPECT_FALSE(untouched.has_acknowledged());
-}
-
 }  // namespace
 }  // namespace rollcall

@@ -163,9 +163,9 @@ TEST_F(HttpTest, NoAnswerRepeatsAControlCharacterOfTheRequest) {
   for (const std::string& hostile :
        {std::string("\x1b[31mx\nall is well\xe2\x80\xae\xc2\x9b\x07"), std::string("x\xff\xfe")}) {
     for (const ApiRoute& route : kApiRoutes) {
-      for (const char* name : route.parameters) {
+      for (const std::string& name : route.parameters) {
         httplib::Params parameters = {{name, hostile}};
-        if (std::string(name) != "job") parameters.emplace("job", kHostileJob);
+        if (name != "job") parameters.emplace("job", kHostileJob);
         const auto answer = route.acts()
                                 ? client_->Post(route.path, {{"X-Rollcall", "1"}}, parameters)
                                 : Get(route.path, parameters);

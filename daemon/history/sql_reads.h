@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a request for incidents that SQL selects.
+// How the queries of people (history_query.h) are read with SQL: a function for each, and what they
+// share.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/history/history_dialect.h"
+#include "daemon/history/history_query.h"
 #include "daemon/history/sql.h"
 #include "proto/timestamps.h"
 #include "rollcall/v1/query.pb.h"
 
 namespace rollcall {
+
+// A connection to read from, and what its tables are like.
+struct SqlReading {
+  SqlDatabase* db;
+  const HistoryDialect& dialect;
+};
+
+// Read(from, request, response): each fills an empty response, of one query. kNotFound: no such
+// incident.
+#define QUERY(field, Request, Response, use) \
+  absl::Status Read(const SqlReading& from, const v1::Request& request, v1::Response* response);
+ROLLCALL_HISTORY_QUERIES(QUERY)
+#undef QUERY
 
 // The conditions of a request, and their values in order.
 class HistoryFilter {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/history/incident_csv.h"
+#include "daemon/queries/incident_csv.h"
 
 #include <algorithm>
 #include <string>
@@ -39,7 +39,7 @@ std::string ValuesOf(const Row& row, absl::string_view kind, const char* separat
 }
 
 // "rack=r12 switch=leaf-3"
-std::string Labels(const Row& row) {
+std::string LabelsOf(const Row& row) {
   std::string text;
   for (const auto& [kind, value] : row.facts.values) {
     absl::string_view name = kind;
@@ -92,7 +92,7 @@ constexpr Column kColumns[] = {
     {"culprit_gpus", [](const Row& row) { return ValuesOf(row, "gpu"); }},
     {"culprit_users", [](const Row& row) { return ValuesOf(row, "user"); }},
     {"call_sites", [](const Row& row) { return ValuesOf(row, "call_site", " | "); }},
-    {"labels", [](const Row& row) { return Labels(row); }},
+    {"labels", [](const Row& row) { return LabelsOf(row); }},
     {"communicator", [](const Row& row) { return row.root.communicator().name(); }},
     {"operation", [](const Row& row) { return row.root.call().operation(); }},
     {"signature", [](const Row& row) { return row.incident.signature(); }},
