@@ -50,10 +50,8 @@ class HistoryFile {
   // Whether a query found the open file damaged: the writing thread may not have read that part.
   bool IsDamaged() const;
 
-  HistoryForwarder* forwarder() const {
-    return forwarder_.get();
-  }  // nullptr if there is no
-     // database
+  // nullptr if there is no database.
+  HistoryForwarder* forwarder() const { return forwarder_.get(); }
   std::shared_ptr<HistorySpool> spool() const;  // nullptr if no database, or the file is not open
 
  private:
