@@ -125,7 +125,8 @@ def main():
     describe("steps between looks", [step for _, side in sides for step in side])
     ratios = [statistics.median(one) / statistics.median(other) for one, other in sides if one and other]
     below, middle, above = statistics.quantiles(ratios, n=4)
-    print(f"during / between, by the medians of {len(ratios)} pairs: {middle:.4f} (quarters {below:.4f} to {above:.4f})")
+    print(f"during / between, by the medians of {len(ratios)} pairs: {middle:.4f} "
+          f"(quarters {below:.4f} to {above:.4f})")
     print(f"{codes.count(0)} of {looks} looks found that nothing stands still, {codes.count(HANG)} called it a hang")
     return 1 if HANG in codes else 0
 
