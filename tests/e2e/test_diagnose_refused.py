@@ -40,7 +40,7 @@ def ranks(tmp_path):
 
 @pytest.fixture
 def refusing(tmp_path):
-    """refusing(SCOPE, PROCESSES): stands for `rollcall` where Yama permits no tracing of these processes: not by ptrace,
+    """refusing(SCOPE, PROCESSES): a `rollcall` where Yama permits no tracing of these processes: not by ptrace,
     and not by the files of /proc for which the kernel asks the same."""
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this system permits no mount namespace")
