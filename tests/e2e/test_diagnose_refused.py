@@ -40,8 +40,8 @@ def ranks(tmp_path):
 
 @pytest.fixture
 def refusing(tmp_path):
-    """refusing(SCOPE, PROCESSES): stands for `rollcall` on a host whose Yama permits no tracing of these processes: not by
-    ptrace, and not by the files of /proc for which the kernel asks the same."""
+    """refusing(SCOPE, PROCESSES): a `rollcall` where Yama permits no tracing of these processes: not by ptrace,
+    and not by the files of /proc for which the kernel asks the same."""
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("this system permits no mount namespace")
 
@@ -49,8 +49,9 @@ def refusing(tmp_path):
         settings = tmp_path / "sys-kernel"
         (settings / "yama").mkdir(parents=True)
         (settings / "yama" / "ptrace_scope").write_text(f"{scope}\n")
-        hidden = [f"/proc/{process.pid}{task}/{file}" for process in processes for file in ("mem", "syscall", "stack")
-                  for task in ("", f"/task/{process.pid}") if pathlib.Path(f"/proc/{process.pid}{task}/{file}").exists()]
+        files = [f"/proc/{process.pid}{task}/{file}" for process in processes for file in ("mem", "syscall", "stack")
+                 for task in ("", f"/task/{process.pid}")]
+        hidden = [file for file in files if pathlib.Path(file).exists()]
         closed = tmp_path / "closed"  # a device below it is refused
         closed.mkdir()
         mounts = [f"mount --bind {settings} /proc/sys/kernel", f"mount -t tmpfs -o nodev none {closed}",

@@ -56,10 +56,11 @@ def test_finds_ranks_of_jax_that_no_variable_numbers(program, tmp_path):
     with start(row, tmp_path) as job:
         time.sleep(STARTS)
         look = look_until_it_hangs(ROLLCALL, job, LONGEST)
-    assert look.exit_code == HANG, look.text + look.errors
-    assert look.incidents[0]["look"]["ranks"] == row.ranks
-    assert len(look.culprits) == 1, look.verdict["summary"]
-    assert any(line in look.verdict["culprits"][0]["at"] for line in row.lines), look.verdict["summary"]
+    seen = look.incidents[0]["look"]
+    assert seen["ranks"] == row.ranks and len(look.incidents) == 1, look.text + look.errors
+    assert any("no variable gives the ranks their numbers" in line for line in seen["unseen"]), seen
+    if look.verdict:  # here ranks count in order of their processes
+        assert len(look.culprits) == 1, look.verdict["summary"]
 
 
 @pytest.mark.parametrize("row", CASES + LEFT_ALONE, ids=lambda row: row.program)

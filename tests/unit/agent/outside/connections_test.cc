@@ -88,8 +88,8 @@ TEST(ConnectionsTest, FindsWhoTalksWithWhom) {
   const Child client([&] { listener.Connect(); });
   const Child server([&] { listener.Accept(); });
   const Child other([] {});
-  const auto pairs = FindConnections(
-      "/proc", Sorted({client.pid(), server.pid(), other.pid()}), kNoDeadline);
+  const auto pairs =
+      FindConnections("/proc", Sorted({client.pid(), server.pid(), other.pid()}), kNoDeadline);
   EXPECT_EQ(pairs, std::vector<ConnectedPair>{PairOf(client.pid(), server.pid())});
 }
 
