@@ -113,7 +113,8 @@ absl::Status SaveMembers(const SqlWriting& to, const v1::HistoryWrite::Attempt& 
 
 absl::Status SaveAttempts(const SqlWriting& to, const v1::HistoryWrite::Attempts& attempts) {
   const Upsert upsert("job_attempts", {"tenant", "job", "attempt"},
-                      {"world_size", "restarts", "launch", "has_twin", "seen_ns"}, to.dialect, true);
+                      {"world_size", "restarts", "launch", "has_twin", "seen_ns"}, to.dialect,
+                      true);
   for (const v1::HistoryWrite::Attempt& attempt : attempts.attempts()) {
     const JobKey job = KeyOf(attempt.job());
     Sql sql(to.db, upsert.text(), job.tenant, job.job, job.attempt, attempt.world_size(),

@@ -28,24 +28,24 @@ enum class HistoryUse : uint8_t { kLists, kQuestions };
 // By the type of a request: its answer, and where both are in the messages.
 template <typename Request>
 struct HistoryQueryRow;
-#define QUERY(field, Request, Response, use)                                             \
+#define ROLLCALL_QUERY(field, Request, Response, use)                                    \
   template <>                                                                            \
   struct HistoryQueryRow<v1::Request> {                                                  \
     using Answer = v1::Response;                                                         \
     static v1::Request* In(v1::HistoryQuery* query) { return query->mutable_##field(); } \
     static Answer* In(v1::HistoryAnswer* answer) { return answer->mutable_##field(); }   \
   };
-ROLLCALL_HISTORY_QUERIES(QUERY)
-#undef QUERY
+ROLLCALL_HISTORY_QUERIES(ROLLCALL_QUERY)
+#undef ROLLCALL_QUERY
 
 template <typename Request>
 using HistoryAnswerTo = typename HistoryQueryRow<Request>::Answer;
 
 inline HistoryUse UseFor(const v1::HistoryQuery& query) {
-#define QUERY(field, Request, Response, use) \
+#define ROLLCALL_QUERY(field, Request, Response, use) \
   if (query.has_##field()) return HistoryUse::use;
-  ROLLCALL_HISTORY_QUERIES(QUERY)
-#undef QUERY
+  ROLLCALL_HISTORY_QUERIES(ROLLCALL_QUERY)
+#undef ROLLCALL_QUERY
   return HistoryUse::kLists;
 }
 

@@ -89,10 +89,10 @@ absl::StatusOr<v1::HistoryAnswer> SqlHistory::Answer(const v1::HistoryQuery& que
   v1::HistoryAnswer answer;
   absl::Status status = absl::InvalidArgumentError("a query that this release does not support");
   const MutexLock lock(mutex_);
-#define QUERY(field, Request, Response, use) \
+#define ROLLCALL_QUERY(field, Request, Response, use) \
   if (query.has_##field()) status = Read(reading(), query.field(), answer.mutable_##field());
-  ROLLCALL_HISTORY_QUERIES(QUERY)
-#undef QUERY
+  ROLLCALL_HISTORY_QUERIES(ROLLCALL_QUERY)
+#undef ROLLCALL_QUERY
   if (!status.ok()) return status;
   return answer;
 }

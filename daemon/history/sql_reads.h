@@ -26,10 +26,10 @@ struct SqlReading {
 
 // Read(from, request, response): each fills an empty response, of one query. kNotFound: no such
 // incident.
-#define QUERY(field, Request, Response, use) \
+#define ROLLCALL_QUERY(field, Request, Response, use) \
   absl::Status Read(const SqlReading& from, const v1::Request& request, v1::Response* response);
-ROLLCALL_HISTORY_QUERIES(QUERY)
-#undef QUERY
+ROLLCALL_HISTORY_QUERIES(ROLLCALL_QUERY)
+#undef ROLLCALL_QUERY
 
 // The conditions of a request, and their values in order.
 class HistoryFilter {
