@@ -105,11 +105,10 @@ void FillEnds(const JobState& state, int64_t to_wall_ns, v1::JobStatus* status) 
 
 // Each member of a communicator has one device.
 int32_t GpusOf(const JobState& state) {
-  const auto largest =
-      std::max_element(state.communicators.begin(), state.communicators.end(),
-                       [](const auto& a, const auto& b) {
-                         return a.second.members.size() < b.second.members.size();
-                       });
+  const auto largest = std::max_element(state.communicators.begin(), state.communicators.end(),
+                                        [](const auto& a, const auto& b) {
+                                          return a.second.members.size() < b.second.members.size();
+                                        });
   if (largest == state.communicators.end()) return 0;
   const auto& members = largest->second.members;
   return static_cast<int32_t>(std::count_if(
