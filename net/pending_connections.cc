@@ -163,9 +163,13 @@ void PendingConnections::Remove(int fd) {
   by_fd_.erase(at);
 }
 
-void PendingConnections::RemovePeer(const std::string& peer_key) {
+std::optional<PendingConnections::Connection> PendingConnections::RemovePeer(
+    const std::string& peer_key) {
   const auto at = by_peer_.find(peer_key);
-  if (at != by_peer_.end() && by_fd_.at(at->second).is_in_grpc) Remove(at->second);
+  if (at == by_peer_.end() || !by_fd_.at(at->second).is_in_grpc) return std::nullopt;
+  Connection connection = by_fd_.at(at->second);
+  Remove(connection.fd);
+  return connection;
 }
 
 const PendingConnections::Connection* PendingConnections::Find(int fd) const {

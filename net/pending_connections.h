@@ -88,9 +88,9 @@ class PendingConnections {
   std::optional<int> TakeTurn(int64_t now_ns);
   bool HasWaiting() const { return !turns_.empty(); }
   void Remove(int fd);
-  // The caller of this connection is known. Ignores a connection that gRPC has not got: the call
-  // was one of a former connection with the same address and port.
-  void RemovePeer(const std::string& peer_key);
+  // The caller of this connection is known; returns the connection. Ignores one that gRPC has not
+  // got: the call was one of a former connection with the same address and port.
+  std::optional<Connection> RemovePeer(const std::string& peer_key);
   const Connection* Find(int fd) const;
   // Returns the connections that have taken too long.
   std::vector<Connection> Late(int64_t now_ns) const;
