@@ -107,7 +107,7 @@ absl::Status GrpcServer::Start(const std::string& address,
 
 absl::Status GrpcServer::Accept(bool is_tls, Refused refused) {
   GrpcAcceptorOptions options;
-  options.limits = PendingLimitsFor(DescriptorLimit(), is_tls);
+  options.limits = PendingLimitsFor(DescriptorLimit());
   options.refused = std::move(refused);
   options.admitted = AdmitGuarded;
   options.hand_over = [this, is_tls](int fd) {

@@ -80,10 +80,14 @@ class GuardedConnection {
       guard_.Know(shares_);
       is_known_ = nullptr;
     }
-    return guard_.Read(data, size, now_ns) && Count();
+    const bool may_go_on = guard_.Read(data, size, now_ns) && Count();
+    // gRPC does not say when it has forgotten a connection without TLS.
+    if (shares_ == Http2Guard::Shares::kCalls) guard_.GiveBackCalls();
+    return may_go_on;
   }
   // The connection has ended.
   void Forget() {
+    guard_.GiveBackCalls();
     if (counted_ > 0) AllHeld().Remove(&guard_, counted_);
     counted_ = 0;
   }
@@ -183,8 +187,7 @@ GuardedConnection* GuardOf(SSL* ssl) {
   if (SSL_is_server(ssl) != 1) return nullptr;
   auto* guard = static_cast<GuardedConnection*>(SSL_get_ex_data(ssl, GuardIndex()));
   if (guard != nullptr) return guard;
-  auto made =
-      std::make_unique<GuardedConnection>(CallerOf(ssl), Http2Guard::Shares::kNothing);
+  auto made = std::make_unique<GuardedConnection>(CallerOf(ssl), Http2Guard::Shares::kNothing);
   guard = made.get();
   if (SSL_set_ex_data(ssl, GuardIndex(), guard) == 1) made.release();
   return made == nullptr ? guard : nullptr;
@@ -232,9 +235,8 @@ ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
   if (size == 0 && guard != nullptr) guard->Forget();  // the client has closed it
   if (size == 0 || guard == nullptr) return size;
   const bool may_go_on =
-      ShowParts(*message, static_cast<size_t>(size), [&guard](const void* data, size_t part) {
-        return Show(guard.get(), data, part);
-      });
+      ShowParts(*message, static_cast<size_t>(size),
+                [&guard](const void* data, size_t part) { return Show(guard.get(), data, part); });
   if (may_go_on) return size;
   errno = ECONNRESET;
   return -1;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-
 namespace rollcall {
 namespace {
 
@@ -100,7 +99,14 @@ Http2Guard::Http2Guard(const Http2Limits& limits, StrangerBudget* strangers)
 
 void Http2Guard::Know(Shares shares) {
   shares_only_calls_ = true;
-  if (shares == Shares::kNothing) strangers_ = nullptr;
+  if (shares == Shares::kCalls) return;
+  GiveBackCalls();
+  strangers_ = nullptr;
+}
+
+void Http2Guard::GiveBackCalls() {
+  if (shared_calls_ > 0) strangers_->GiveBackCalls(shared_calls_);
+  shared_calls_ = 0;
 }
 
 bool Http2Guard::Read(const void* data, size_t size, int64_t now_ns) {
@@ -219,7 +225,10 @@ bool Http2Guard::Take(FrameKind kind, int64_t now_ns, const char* otherwise) {
 bool Http2Guard::TakeShare(FrameKind kind, int64_t now_ns) {
   const bool is_call = kind == FrameKind::kStreams || kind == FrameKind::kResets;
   if (strangers_ == nullptr || (shares_only_calls_ && !is_call)) return true;
-  return own_.Take(kind, now_ns) || strangers_->Take(kind, now_ns);
+  if (own_.Take(kind, now_ns)) return true;
+  const bool has_taken = strangers_->Take(kind, now_ns);
+  if (has_taken && kind == FrameKind::kStreams) ++shared_calls_;
+  return has_taken;
 }
 
 bool Http2Guard::Refuse(const char* reason) {

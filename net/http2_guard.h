@@ -73,6 +73,8 @@ class Http2Guard {
   // The caller is known. From now on it shares only the calls, or nothing.
   enum class Shares : uint8_t { kCalls, kNothing };
   void Know(Shares shares);
+  // The calls that have begun so far take no memory any more, as far as its caller can tell.
+  void GiveBackCalls();
 
   // Reads the next bytes of the connection, its preface first. False: the connection must end;
   // `reason` says why, in a few words. `now_ns` is monotonic.
@@ -107,6 +109,7 @@ class Http2Guard {
   FrameThrottles throttles_;
   StrangerBudget* strangers_;
   bool shares_only_calls_ = false;
+  int64_t shared_calls_ = 0;                  // taken from what strangers share, and not given back
   FrameThrottles own_{StrangerBudget::kOwn};  // of what strangers share
   std::array<uint8_t, kHeadBytes> head_{};
   size_t head_size_ = 0;                  // of the next frame, that are read

@@ -33,8 +33,8 @@ inline constexpr std::string_view kOwnNetwork = "loopback";
 struct PendingLimits {
   size_t all = 16384;
   size_t per_network = 8192;  // as NetworkOf() separates callers
-  size_t in_grpc = 512;       // handed over, and no known caller yet
-  size_t in_grpc_per_network = 256;
+  size_t in_grpc = 256;       // handed over, and no known caller yet: each takes some 100 KiB
+  size_t in_grpc_per_network = 128;
   int64_t silent_ns = 5'000'000'000;    // in gRPC, without a byte
   int64_t unknown_ns = 15'000'000'000;  // for its turn; in gRPC, until the first call
   // A connection of this age makes room for another one where a limit is reached: the time that
@@ -43,9 +43,8 @@ struct PendingLimits {
   int64_t replaceable_silent_ns = 5'000'000'000;  // in gRPC, without a byte
 };
 
-// Limits that leave most of a process's `descriptors` to callers that it knows. A handshake of TLS
-// costs milliseconds of a processor, and one in plaintext so little that nobody needs to wait.
-PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls);
+// Limits that leave most of a process's `descriptors` to callers that it knows.
+PendingLimits PendingLimitsFor(size_t descriptors);
 
 // The key of a peer, "ipv4:10.0.0.7:53214" or "ipv6:[fe80::1%25eth0]:80": without the zone, which
 // not everybody writes.

@@ -13,7 +13,15 @@ FrameThrottles::FrameThrottles(const FrameRates& rates) {
 
 bool StrangerBudget::Take(FrameKind kind, int64_t now_ns) {
   const MutexLock lock(mutex_);
-  return throttles_.Take(kind, now_ns);
+  const bool is_call = kind == FrameKind::kStreams;
+  if ((is_call && calls_ >= kMostCalls) || !throttles_.Take(kind, now_ns)) return false;
+  if (is_call) ++calls_;
+  return true;
+}
+
+void StrangerBudget::GiveBackCalls(int64_t calls) {
+  const MutexLock lock(mutex_);
+  calls_ -= calls;
 }
 
 }  // namespace rollcall

@@ -4,7 +4,8 @@
 //
 // Each connection has a little of its own, enough to log in whatever others do. Beyond it the
 // connection takes from what all share. If that is used up, the connection that wants more has to
-// go: a newcomer never pays for a flood.
+// go: a newcomer never pays for a flood. How many connections there are at a time is limited by
+// PendingConnections.
 #pragma once
 
 #include <array>
@@ -47,16 +48,21 @@ class StrangerBudget {
 
   // False: strangers have used it up.
   bool Take(FrameKind kind, int64_t now_ns);
+  // These calls take no memory any more: their connection is gone, or its caller is known. Until
+  // then they count, however long a busy daemon needs for them.
+  void GiveBackCalls(int64_t calls);
 
   // Of one connection. A client logs in with one call, and sends a few other frames meanwhile.
-  static constexpr FrameRates kOwn = {{{4, 1}, {4, 1}, {20, 2}, {4, 1}, {100, 10}, {10, 1}}};
-  // A call that has just begun takes some 20 KiB.
+  static constexpr FrameRates kOwn = {{{2, 1}, {2, 1}, {20, 2}, {4, 1}, {100, 10}, {10, 1}}};
+  // A call that has just begun takes 20 to 50 KiB.
+  static constexpr int64_t kMostCalls = 300;
   static constexpr FrameRates kTogether = {
-      {{500, 500}, {500, 500}, {2000, 1000}, {200, 100}, {5000, 2000}, {1000, 500}}};
+      {{kMostCalls, 500}, {kMostCalls, 500}, {2000, 1000}, {200, 100}, {5000, 2000}, {1000, 500}}};
 
  private:
   Mutex mutex_;
   FrameThrottles throttles_ ABSL_GUARDED_BY(mutex_);
+  int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;  // not given back
 };
 
 }  // namespace rollcall

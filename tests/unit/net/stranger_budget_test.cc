@@ -82,10 +82,19 @@ TEST_F(StrangersTest, AKnownCallerWithoutTlsSharesTheCallsOnly) {
   EXPECT_EQ(Send(known, kCall, 100), Own(FrameKind::kStreams).at_once);
 }
 
-TEST_F(StrangersTest, ThereIsMoreLater) {
+TEST_F(StrangersTest, CallsCountUntilTheyAreGone) {
   for (int i = 0; i < 64; ++i) Send(Connect(), kCall, 1000);
-  const int64_t passed = Send(Connect(), kCall, 250, 2 * kSecond);
-  EXPECT_EQ(passed, 250);
+  const int64_t own = Own(FrameKind::kStreams).at_once;
+  EXPECT_EQ(Send(Connect(), kCall, 250, 2 * kSecond), own) << "the daemon still has the others";
+  for (const auto& guard : guards_) guard->GiveBackCalls();
+  EXPECT_EQ(Send(Connect(), kCall, 250, 2 * kSecond), 250);
+}
+
+TEST_F(StrangersTest, ACallerWhoBecomesKnownGivesBackItsCalls) {
+  Http2Guard* const known = Connect();
+  EXPECT_EQ(Send(known, kCall, 200), 200);
+  known->Know(Http2Guard::Shares::kNothing);
+  EXPECT_EQ(Send(Connect(), kCall, 250, 2 * kSecond), 250);
 }
 
 }  // namespace
