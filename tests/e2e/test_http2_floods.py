@@ -166,6 +166,7 @@ def test_a_flood_of_frames_ends_and_costs_little(flood, with_tls, acknowledges, 
 
 MANY = 64
 MANY_SECONDS = 4
+MOST_OF_LARGE_HEADERS_MIB = 256  # by TLS, from 64 connections that come again, as docs/security.md says
 PART = 8192
 
 
@@ -269,7 +270,8 @@ def test_many_strangers_together_cost_little_and_a_newcomer_is_served(flood, wit
         served += 1
     strangers.end()
     assert served > 0
-    assert memory_mib(pid, "VmHWM") - before < MOST_MIB
+    most = MOST_OF_LARGE_HEADERS_MIB if with_tls and flood in (open_streams, few_references) else MOST_MIB
+    assert memory_mib(pid, "VmHWM") - before < most
     assert flood is silence or strangers.ended > 0, "the daemon goes on to read the flood"
 
 
