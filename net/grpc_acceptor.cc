@@ -239,11 +239,13 @@ void GrpcAcceptor::HandOver() {
 
 void GrpcAcceptor::Admit(const std::string& peer) {
   bool has_waiting = false;
+  std::optional<PendingConnections::Connection> known;
   {
     const MutexLock lock(mutex_);
-    pending_.RemovePeer(PeerKey(peer));
+    known = pending_.RemovePeer(PeerKey(peer));
     has_waiting = pending_.HasWaiting();
   }
+  if (known.has_value() && options_.admitted) options_.admitted(known->fd, known->inode);
   if (has_waiting) poller_.Wake();
 }
 

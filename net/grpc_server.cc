@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <utility>
@@ -43,6 +44,14 @@ bool IsOfUnixSocket(int fd) {
   socklen_t size = sizeof(address);
   return getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
          address.ss_family == AF_UNIX;
+}
+
+void Guard(int fd, bool is_tls) {
+  const bool is_of_this_user = IsOfUnixSocket(fd);
+  if (is_of_this_user && !is_tls) return;
+  GuardConnection(fd, is_tls);
+  struct stat socket = {};
+  if (is_of_this_user && fstat(fd, &socket) == 0) AdmitGuarded(fd, socket.st_ino);
 }
 
 void SetLimits(grpc::ServerBuilder* builder) {
@@ -98,10 +107,11 @@ absl::Status GrpcServer::Start(const std::string& address,
 
 absl::Status GrpcServer::Accept(bool is_tls, Refused refused) {
   GrpcAcceptorOptions options;
-  options.limits = PendingLimitsFor(DescriptorLimit(), is_tls);
+  options.limits = PendingLimitsFor(DescriptorLimit());
   options.refused = std::move(refused);
+  options.admitted = AdmitGuarded;
   options.hand_over = [this, is_tls](int fd) {
-    if (!is_tls && !IsOfUnixSocket(fd)) GuardPlaintext(fd);
+    Guard(fd, is_tls);
     ExternalConnection connection;
     connection.fd = fd;
     into_grpc_->HandleNewConnection(&connection);

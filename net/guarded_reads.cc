@@ -19,6 +19,7 @@
 #include "base/fair_bytes.h"
 #include "base/mutex.h"
 #include "base/steady_clock.h"
+#include "net/guarded_callers.h"
 #include "net/http2_guard.h"
 
 // In a static program the linker leads the calls of these two here (--wrap, net/CMakeLists.txt):
@@ -53,20 +54,40 @@ FairBytes<const Http2Guard*>& AllHeld() {
   return *all;
 }
 
+StrangerBudget& AllStrangers() {
+  static auto* const all = new StrangerBudget;  // as AllPlaintext()
+  return *all;
+}
+
+GuardedCallers& AllCallers() {
+  static auto* const all = new GuardedCallers;  // as AllPlaintext()
+  return *all;
+}
+
 // The guard of a connection, and its part of what all hold.
 class GuardedConnection {
  public:
-  GuardedConnection() = default;
+  // `is_known`: nullptr: it never is. `shares`: what the connection shares once it is known.
+  GuardedConnection(GuardedCallers::IsKnown is_known, Http2Guard::Shares shares)
+      : guard_(Http2Limits(), &AllStrangers()), is_known_(std::move(is_known)), shares_(shares) {}
   ~GuardedConnection() { Forget(); }
   GuardedConnection(const GuardedConnection&) = delete;
   GuardedConnection& operator=(const GuardedConnection&) = delete;
 
   const char* reason() const { return guard_.reason(); }
   bool Read(const void* data, size_t size, int64_t now_ns) {
-    return guard_.Read(data, size, now_ns) && Count();
+    if (is_known_ != nullptr && is_known_->load()) {
+      guard_.Know(shares_);
+      is_known_ = nullptr;
+    }
+    const bool may_go_on = guard_.Read(data, size, now_ns) && Count();
+    // gRPC does not say when it has forgotten a connection without TLS.
+    if (shares_ == Http2Guard::Shares::kCalls) guard_.GiveBackCalls();
+    return may_go_on;
   }
   // The connection has ended.
   void Forget() {
+    guard_.GiveBackCalls();
     if (counted_ > 0) AllHeld().Remove(&guard_, counted_);
     counted_ = 0;
   }
@@ -81,6 +102,8 @@ class GuardedConnection {
   }
 
   Http2Guard guard_;
+  GuardedCallers::IsKnown is_known_;  // nullptr: nothing is left to be told
+  const Http2Guard::Shares shares_;
   size_t counted_ = 0;
 };
 
@@ -107,9 +130,9 @@ uint64_t SocketInodeOf(int fd) {
 // report it, so the kernel's number of the socket shows whether the descriptor is still the same.
 class PlaintextGuards {
  public:
-  void Add(int fd) {
+  void Add(int fd, uint64_t inode, GuardedCallers::IsKnown is_known) {
     const MutexLock lock(mutex_);
-    guards_[fd] = std::make_shared<Guarded>(SocketInodeOf(fd));
+    guards_[fd] = std::make_shared<Guarded>(inode, std::move(is_known));
     count_.store(guards_.size());
   }
 
@@ -129,7 +152,8 @@ class PlaintextGuards {
 
  private:
   struct Guarded {
-    explicit Guarded(uint64_t of) : inode(of) {}
+    Guarded(uint64_t of, GuardedCallers::IsKnown is_known)
+        : inode(of), guard(std::move(is_known), Http2Guard::Shares::kCalls) {}
     const uint64_t inode;
     GuardedConnection guard;  // one thread reads a connection at a time
   };
@@ -153,28 +177,51 @@ int GuardIndex() {
   return index;
 }
 
+GuardedCallers::IsKnown CallerOf(const SSL* ssl) {
+  TlsRandom random = {};
+  const size_t size = SSL_get_client_random(ssl, random.data(), random.size());
+  return size == random.size() ? AllCallers().Find(random) : nullptr;
+}
+
 GuardedConnection* GuardOf(SSL* ssl) {
   if (SSL_is_server(ssl) != 1) return nullptr;
   auto* guard = static_cast<GuardedConnection*>(SSL_get_ex_data(ssl, GuardIndex()));
   if (guard != nullptr) return guard;
-  auto made = std::make_unique<GuardedConnection>();
+  auto made = std::make_unique<GuardedConnection>(CallerOf(ssl), Http2Guard::Shares::kNothing);
   guard = made.get();
   if (SSL_set_ex_data(ssl, GuardIndex(), guard) == 1) made.release();
   return made == nullptr ? guard : nullptr;
 }
 
-bool ShowParts(GuardedConnection* guard, const msghdr& message, size_t size) {
+// Calls `show(data, size)` with each part of the message, until it returns false.
+template <typename ShowPart>
+bool ShowParts(const msghdr& message, size_t size, ShowPart show) {
   for (size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
     const size_t part = std::min(message.msg_iov[i].iov_len, size);
-    if (!Show(guard, message.msg_iov[i].iov_base, part)) return false;
+    if (!show(message.msg_iov[i].iov_base, part)) return false;
     size -= part;
   }
   return true;
 }
 
+void ShowHello(int fd, const msghdr& message, size_t size) {
+  if (!AllCallers().AwaitsHellos()) return;
+  const uint64_t inode = SocketInodeOf(fd);
+  ShowParts(message, size, [fd, inode](const void* data, size_t part) {
+    AllCallers().Read(fd, inode, static_cast<const uint8_t*>(data), part);
+    return true;
+  });
+}
+
 }  // namespace
 
-void GuardPlaintext(int fd) { AllPlaintext().Add(fd); }
+void GuardConnection(int fd, bool is_tls) {
+  const uint64_t inode = SocketInodeOf(fd);
+  GuardedCallers::IsKnown is_known = AllCallers().Add(fd, inode, is_tls);
+  if (!is_tls) AllPlaintext().Add(fd, inode, std::move(is_known));
+}
+
+void AdmitGuarded(int fd, uint64_t inode) { AllCallers().Admit(fd, inode); }
 
 GuardedEnds EndedByGuard() { return {ended.load(), newest_reason.load()}; }
 
@@ -183,10 +230,14 @@ namespace {
 ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
   const ssize_t size = syscall(SYS_recvmsg, fd, message, flags);
   if (size < 0 || (flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0) return size;
+  ShowHello(fd, *message, static_cast<size_t>(size));
   const std::shared_ptr<GuardedConnection> guard = AllPlaintext().Find(fd);
   if (size == 0 && guard != nullptr) guard->Forget();  // the client has closed it
-  if (size == 0 || guard == nullptr || ShowParts(guard.get(), *message, static_cast<size_t>(size)))
-    return size;
+  if (size == 0 || guard == nullptr) return size;
+  const bool may_go_on =
+      ShowParts(*message, static_cast<size_t>(size),
+                [&guard](const void* data, size_t part) { return Show(guard.get(), data, part); });
+  if (may_go_on) return size;
   errno = ECONNRESET;
   return -1;
 }

@@ -11,10 +11,15 @@
 
 namespace rollcall {
 
-// Watches this connection without TLS, before gRPC has it. It ends with the socket. Connections
-// with TLS need no call: every server in the program that reads by SSL_read() is gRPC's, whatever
-// protocol the client names. Ours reads by SSL_read_ex().
-void GuardPlaintext(int fd);
+// Watches this connection, before gRPC has it. The watch ends with the socket. Every server in the
+// program that reads by SSL_read() is gRPC's, whatever protocol the client names. Ours reads by
+// SSL_read_ex().
+//
+// All connections whose callers are unknown share a StrangerBudget. Without TLS nothing but an
+// address tells callers apart, so there they share the calls also once they are known.
+void GuardConnection(int fd, bool is_tls);
+// The daemon knows the caller of this connection. `inode`: of its socket. Thread-safe.
+void AdmitGuarded(int fd, uint64_t inode);
 
 // Connections that were ended, since the start of the program, and the reason of the newest; "" at
 // first. Thread-safe.

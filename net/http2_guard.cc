@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/durations.h"
-
 namespace rollcall {
 namespace {
 
@@ -91,15 +89,24 @@ size_t HeaderFields::Skip(size_t most) {
   return skipped;
 }
 
-Http2Guard::Http2Guard(const Http2Limits& limits)
+Http2Guard::Http2Guard(const Http2Limits& limits, StrangerBudget* strangers)
     : frame_bytes_(limits.frame_bytes),
       most_fields_(limits.header_fields),
-      most_messages_(limits.messages) {
-  const FrameRate rates[kKinds] = {limits.streams,  limits.resets,  limits.pings,
-                                   limits.settings, limits.windows, limits.idle};
-  for (size_t i = 0; i < kKinds; ++i) {
-    throttles_[i] = Throttle(kSecond / rates[i].per_second, rates[i].at_once);
-  }
+      most_messages_(limits.messages),
+      throttles_({limits.streams, limits.resets, limits.pings, limits.settings, limits.windows,
+                  limits.idle}),
+      strangers_(strangers) {}
+
+void Http2Guard::Know(Shares shares) {
+  shares_only_calls_ = true;
+  if (shares == Shares::kCalls) return;
+  GiveBackCalls();
+  strangers_ = nullptr;
+}
+
+void Http2Guard::GiveBackCalls() {
+  if (shared_calls_ > 0) strangers_->GiveBackCalls(shared_calls_);
+  shared_calls_ = 0;
 }
 
 bool Http2Guard::Read(const void* data, size_t size, int64_t now_ns) {
@@ -136,26 +143,26 @@ bool Http2Guard::ReadHead(int64_t now_ns) {
     case kData:
       if ((flags & kPadded) != 0) return Refuse("data with padding");  // gRPC's clients pad nothing
       if (length == 0 && ends_stream_) EndMessage(stream_);
-      return length > 0 || Take(kIdle, now_ns, "too many frames without data");
+      return length > 0 || Take(FrameKind::kIdle, now_ns, "too many frames without data");
     case kHeaders:
       return ReadHeaders(flags, now_ns);
     case kResetStream:
       EndMessage(stream_);
-      return Take(kResets, now_ns, "too many streams given up");
+      return Take(FrameKind::kResets, now_ns, "too many streams given up");
     case kSettingsFrame:
-      return Take(kSettings, now_ns, "too many settings");
+      return Take(FrameKind::kSettings, now_ns, "too many settings");
     case kPushPromise:
     case kContinuation:
       return Refuse("a header in several frames");
     case kPing:
-      return Take(kPings, now_ns, "too many pings");
+      return Take(FrameKind::kPings, now_ns, "too many pings");
     case kGoAway:
       return true;
     case kWindowUpdate:
-      return Take(kWindows, now_ns, "too many window updates");
+      return Take(FrameKind::kWindows, now_ns, "too many window updates");
     case kPriority:
     default:
-      return Take(kIdle, now_ns, "too many frames without use");
+      return Take(FrameKind::kIdle, now_ns, "too many frames without use");
   }
 }
 
@@ -166,7 +173,7 @@ bool Http2Guard::ReadHeaders(uint8_t flags, int64_t now_ns) {
   if ((flags & (kPadded | kHasPriority)) != 0) return Refuse("a header with padding or a priority");
   is_header_ = true;
   fields_.Begin();
-  return Take(kStreams, now_ns, "too many calls");
+  return Take(FrameKind::kStreams, now_ns, "too many calls");
 }
 
 bool Http2Guard::ReadFields(const uint8_t* at, size_t size) {
@@ -210,8 +217,18 @@ void Http2Guard::EndMessage(uint32_t stream) {
   messages_.erase(at);
 }
 
-bool Http2Guard::Take(Kind kind, int64_t now_ns, const char* otherwise) {
-  return throttles_[kind].Take(now_ns).has_value() || Refuse(otherwise);
+bool Http2Guard::Take(FrameKind kind, int64_t now_ns, const char* otherwise) {
+  if (!throttles_.Take(kind, now_ns)) return Refuse(otherwise);
+  return TakeShare(kind, now_ns) || Refuse("more than its share of what unknown callers may send");
+}
+
+bool Http2Guard::TakeShare(FrameKind kind, int64_t now_ns) {
+  const bool is_call = kind == FrameKind::kStreams || kind == FrameKind::kResets;
+  if (strangers_ == nullptr || (shares_only_calls_ && !is_call)) return true;
+  if (own_.Take(kind, now_ns)) return true;
+  const bool has_taken = strangers_->Take(kind, now_ns);
+  if (has_taken && kind == FrameKind::kStreams) ++shared_calls_;
+  return has_taken;
 }
 
 bool Http2Guard::Refuse(const char* reason) {

@@ -15,14 +15,9 @@
 #include <cstdint>
 #include <map>
 
-#include "base/throttle.h"
+#include "net/stranger_budget.h"
 
 namespace rollcall {
-
-// So many at once, and so many more each second.
-struct FrameRate {
-  int64_t at_once = 0, per_second = 0;
-};
 
 struct Http2Limits {
   // The limits of an RFC 9113 endpoint that has announced no others.
@@ -71,7 +66,15 @@ class HeaderFields {
 class Http2Guard {
  public:
   Http2Guard() : Http2Guard(Http2Limits()) {}
-  explicit Http2Guard(const Http2Limits& limits);
+  // `strangers`: what the callers that the daemon does not know share; nullptr: this one is known.
+  // It must outlive this object.
+  explicit Http2Guard(const Http2Limits& limits, StrangerBudget* strangers = nullptr);
+
+  // The caller is known. From now on it shares only the calls, or nothing.
+  enum class Shares : uint8_t { kCalls, kNothing };
+  void Know(Shares shares);
+  // The calls that have begun so far take no memory any more, as far as its caller can tell.
+  void GiveBackCalls();
 
   // Reads the next bytes of the connection, its preface first. If false, the connection must end;
   // `reason` explains why, in a few words. `now_ns` is monotonic.
@@ -84,13 +87,13 @@ class Http2Guard {
   uint64_t held() const { return held_; }
 
  private:
-  enum Kind { kStreams, kResets, kPings, kSettings, kWindows, kIdle, kKinds };
   static constexpr size_t kPrefaceBytes = 24, kHeadBytes = 9;
 
   bool ReadHead(int64_t now_ns);
   bool ReadHeaders(uint8_t flags, int64_t now_ns);
   bool ReadFields(const uint8_t* at, size_t size);
-  bool Take(Kind kind, int64_t now_ns, const char* otherwise);
+  bool Take(FrameKind kind, int64_t now_ns, const char* otherwise);
+  bool TakeShare(FrameKind kind, int64_t now_ns);
   bool ReadData(const uint8_t* at, size_t size);
   void EndMessage(uint32_t stream);
 
@@ -103,7 +106,11 @@ class Http2Guard {
   uint32_t frame_bytes_;
   int most_fields_;
   size_t most_messages_;
-  std::array<Throttle, kKinds> throttles_;
+  FrameThrottles throttles_;
+  StrangerBudget* strangers_;
+  bool shares_only_calls_ = false;
+  int64_t shared_calls_ = 0;                  // taken from what strangers share, and not given back
+  FrameThrottles own_{StrangerBudget::kOwn};  // of what strangers share
   std::array<uint8_t, kHeadBytes> head_{};
   size_t head_size_ = 0;                  // of the next frame, that are read
   uint64_t skip_ = kPrefaceBytes;         // of the preface, or of the content of a frame

@@ -148,6 +148,20 @@ std::string KeepKnownFields(std::string_view request) {
                       View(request.substr(std::min(head + kHeadEnd.size(), request.size()))));
 }
 
+std::string CredentialFields(std::string_view request) {
+  HeadLines lines{request.substr(0, std::min(request.find(kHeadEnd), request.size()))};
+  absl::string_view line;
+  lines.Next(&line);
+  std::string fields;
+  while (lines.Next(&line)) {
+    const absl::string_view name = Split(line).name;
+    const bool is_one =
+        absl::EqualsIgnoreCase(name, "Authorization") || absl::EqualsIgnoreCase(name, "Cookie");
+    if (is_one) absl::StrAppend(&fields, line, "\r\n");
+  }
+  return fields;
+}
+
 std::string_view RequestPath(std::string_view request) {
   for (const std::string_view method : {"GET ", "HEAD "}) {
     if (request.substr(0, method.size()) != method) continue;

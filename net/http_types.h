@@ -55,7 +55,7 @@ struct HttpReply {
   bool close = false;      // close the connection after the response
   bool is_stream = false;  // head of an event stream that reports changes of `topic`
   HttpTopic topic;
-  Owner viewer;  // of a stream: who reads it
+  Owner viewer;  // who sent the request, and from where; the user is empty if unknown
   // For a stream: whether its viewer may still read, called before each event. Empty means always.
   std::function<bool()> is_allowed;
 };

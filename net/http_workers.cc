@@ -3,9 +3,14 @@
 
 #include <utility>
 
-#include "base/peer_address.h"
+#include "absl/strings/match.h"
 
 namespace rollcall {
+namespace {
+
+constexpr char kUnauthorized[] = "HTTP/1.1 401";
+
+}  // namespace
 
 HttpWorkers::HttpWorkers(int threads, HttpAnswer answer, Deliver deliver)
     : answer_(std::move(answer)),
@@ -25,11 +30,12 @@ void HttpWorkers::Stop() {
 }
 
 void HttpWorkers::Post(Task task) {
+  task.credential = HttpSenders::CredentialOf(task.request, task.caller);
   {
     const MutexLock lock(mutex_);
     if (is_stopping_) return;
-    const std::string address(PeerWithoutPort(task.caller.peer));
-    turns_.Add(address, std::move(task));
+    const std::string owner = senders_.OwnerOf(task.credential, task.caller);
+    turns_.Add(owner, std::move(task));
   }
   worker_.Post([this] { RunTurns(); });
 }
@@ -39,9 +45,12 @@ std::optional<FairTurns<HttpWorkers::Task>::Turn> HttpWorkers::Take() {
   return turns_.Take();
 }
 
-void HttpWorkers::End(const std::string& owner) {
+void HttpWorkers::End(const FairTurns<Task>::Turn& turn, const HttpReply& reply) {
   const MutexLock lock(mutex_);
-  turns_.End(owner);
+  turns_.End(turn.owner);
+  // Some addresses of the page ask nobody who they are.
+  const bool is_asked = !reply.viewer.user.empty() || absl::StartsWith(reply.bytes, kUnauthorized);
+  if (is_asked) senders_.Learn(turn.item.credential, reply.viewer.user);
 }
 
 // A thread leaves if no task may run now. So each one that has run a task looks for the next.
@@ -49,8 +58,8 @@ void HttpWorkers::RunTurns() {
   while (auto turn = Take()) {
     Task& task = turn->item;
     Finished finished = {task.id, answer_(task.request, task.caller), task.body_bytes};
-    task = Task();  // it may be large
-    End(turn->owner);
+    task.request = std::string();  // it may be large
+    End(*turn, finished.reply);
     deliver_(std::move(finished));
   }
 }

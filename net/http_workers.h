@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that make the responses of the page. An address with many requests does not delay
-// those of others. Thread-safe.
+// The threads that make the responses of the page. A user or an address with many requests does not
+// delay those of others. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/worker.h"
 #include "net/fair_turns.h"
+#include "net/http_senders.h"
 #include "net/http_types.h"
 
 namespace rollcall {
@@ -21,7 +22,8 @@ class HttpWorkers {
     uint64_t id = 0;  // of the connection
     std::string request;
     HttpCaller caller;
-    size_t body_bytes = 0;  // of the request
+    size_t body_bytes = 0;        // of the request
+    std::string credential = {};  // as HttpSenders has it; Post() finds it
   };
   struct Finished {
     uint64_t id = 0;
@@ -41,14 +43,15 @@ class HttpWorkers {
 
  private:
   std::optional<FairTurns<Task>::Turn> Take() ABSL_LOCKS_EXCLUDED(mutex_);
-  void End(const std::string& owner) ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(const FairTurns<Task>::Turn& turn, const HttpReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunTurns() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const HttpAnswer answer_;
   const Deliver deliver_;
   Mutex mutex_;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  FairTurns<Task> turns_ ABSL_GUARDED_BY(mutex_);  // by address
+  FairTurns<Task> turns_ ABSL_GUARDED_BY(mutex_);  // by user or address
+  HttpSenders senders_ ABSL_GUARDED_BY(mutex_);
   Worker worker_;
 };
 

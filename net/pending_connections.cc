@@ -12,22 +12,21 @@ constexpr size_t kShareOfDescriptors = 4;
 constexpr size_t kFewest = 32;
 constexpr size_t kShareOfNetwork = 8;  // of the places, if all are taken
 constexpr size_t kShareInGrpc = 4;     // of the places in gRPC, for others than this machine
-// The queue of the system is as long where the daemon has few places, so each of few is free
-// sooner. Clients need some milliseconds for their first byte, and seconds where thousands return
-// at once.
+// Others wait as long where gRPC has few places, so each of few is free sooner. Most clients have
+// sent their first byte by the time gRPC gets the connection.
 constexpr int64_t kSilentNsForEachPlace = 5'000'000;
 constexpr int64_t kLeastSilentNs = 500'000'000;
 
 }  // namespace
 
-PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls) {
+PendingLimits PendingLimitsFor(size_t descriptors) {
   PendingLimits limits;
   limits.all = std::clamp(descriptors / kShareOfDescriptors, kFewest, limits.all);
   limits.per_network = limits.all / 2;
-  limits.in_grpc = is_tls ? std::min(limits.in_grpc, limits.all / 2) : limits.all;
+  limits.in_grpc = std::min(limits.in_grpc, limits.all / 2);
   limits.in_grpc_per_network = limits.in_grpc / 2;
   limits.replaceable_silent_ns =
-      std::clamp(static_cast<int64_t>(limits.all) * kSilentNsForEachPlace, kLeastSilentNs,
+      std::clamp(static_cast<int64_t>(limits.in_grpc) * kSilentNsForEachPlace, kLeastSilentNs,
                  limits.replaceable_silent_ns);
   return limits;
 }
@@ -163,9 +162,13 @@ void PendingConnections::Remove(int fd) {
   by_fd_.erase(at);
 }
 
-void PendingConnections::RemovePeer(const std::string& peer_key) {
+std::optional<PendingConnections::Connection> PendingConnections::RemovePeer(
+    const std::string& peer_key) {
   const auto at = by_peer_.find(peer_key);
-  if (at != by_peer_.end() && by_fd_.at(at->second).is_in_grpc) Remove(at->second);
+  if (at == by_peer_.end() || !by_fd_.at(at->second).is_in_grpc) return std::nullopt;
+  Connection connection = by_fd_.at(at->second);
+  Remove(connection.fd);
+  return connection;
 }
 
 const PendingConnections::Connection* PendingConnections::Find(int fd) const {

@@ -33,8 +33,8 @@ inline constexpr std::string_view kOwnNetwork = "loopback";
 struct PendingLimits {
   size_t all = 16384;
   size_t per_network = 8192;  // as NetworkOf() separates callers
-  size_t in_grpc = 512;       // handed over, and no known caller yet
-  size_t in_grpc_per_network = 256;
+  size_t in_grpc = 256;       // handed over, and no known caller yet: each takes some 100 KiB
+  size_t in_grpc_per_network = 128;
   int64_t silent_ns = 5'000'000'000;    // in gRPC, without a byte
   int64_t unknown_ns = 15'000'000'000;  // for its turn; in gRPC, until the first call
   // A connection of this age makes room for another one where a limit is reached: the time that
@@ -43,9 +43,8 @@ struct PendingLimits {
   int64_t replaceable_silent_ns = 5'000'000'000;  // in gRPC, without a byte
 };
 
-// Limits that leave most of a process's `descriptors` to identified callers. A handshake of TLS
-// costs milliseconds of a processor, and one in plaintext so little that no client needs to wait.
-PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls);
+// Limits that leave most of a process's `descriptors` to callers that it knows.
+PendingLimits PendingLimitsFor(size_t descriptors);
 
 // The key of a peer, "ipv4:10.0.0.7:53214" or "ipv6:[fe80::1%25eth0]:80": without the zone, which
 // not everybody writes.
@@ -88,9 +87,9 @@ class PendingConnections {
   std::optional<int> TakeTurn(int64_t now_ns);
   bool HasWaiting() const { return !turns_.empty(); }
   void Remove(int fd);
-  // The caller of this connection is known. Ignores a connection that gRPC has not got: the call
-  // was one of a former connection with the same address and port.
-  void RemovePeer(const std::string& peer_key);
+  // The caller of this connection is known; returns the connection. Ignores one that gRPC has not
+  // got: the call was one of a former connection with the same address and port.
+  std::optional<Connection> RemovePeer(const std::string& peer_key);
   const Connection* Find(int fd) const;
   // Returns the connections that have taken too long.
   std::vector<Connection> Late(int64_t now_ns) const;

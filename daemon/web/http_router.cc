@@ -93,10 +93,10 @@ HttpReply HttpRouter::Answer(const std::string& request, const HttpCaller& calle
   reply.bytes = stream.ReleaseResponse();
   reply.close = close || !ok;
   reply.is_stream = wants_events && absl::StartsWith(reply.bytes, "HTTP/1.1 200");
+  if (exchange.visitor.identity.has_value()) reply.viewer = exchange.Viewer();
   if (!reply.is_stream) return reply;
   reply.bytes = StreamHead(reply.bytes);
   reply.topic.tenants = exchange.visitor.identity->tenants;
-  reply.viewer = exchange.Viewer();
   if (guard_) reply.is_allowed = guard_(exchange);
   return reply;
 }

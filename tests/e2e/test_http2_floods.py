@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stranger can cost the daemon with one connection, before it knows who that is: floods of HTTP/2 frames,
-each of which takes memory or time in gRPC."""
+"""What strangers can cost the daemon with one connection or many, before it knows who they are: floods of HTTP/2
+frames, each of which takes memory or time in gRPC."""
 import pathlib
 import re
 import socket
 import ssl
 import struct
+import threading
 import time
 
 import pytest
 from conftest import client, long, rollcall
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
 ACK, END_HEADERS = 1, 4
 MOST_MIB = 64  # more than without the flood, as docs/security.md says
 FLOOD_SECONDS = 10
@@ -163,6 +164,159 @@ def test_a_flood_of_frames_ends_and_costs_little(flood, with_tls, acknowledges, 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+MANY = 64
+MANY_SECONDS = 4
+MOST_OF_LARGE_HEADERS_MIB = 256  # by TLS, from 64 connections that come again, as docs/security.md says
+PART = 8192
+
+
+def window_updates(acknowledges):
+    while True:
+        yield frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)) * 500
+
+
+def few_references(acknowledges):
+    """As references(), with as many fields as the daemon allows."""
+    for number in streams():
+        yield frame(HEADERS, END_HEADERS, number, CALL + (LARGE if number == 1 else NEWEST * 26))
+
+
+def silence(acknowledges):
+    return iter(())
+
+
+MORE_OF_MANY = [few_references, pings, open_streams, continuations, settings, empty_data, long_frame, window_updates,
+                silence]
+
+
+class Strangers:
+    """Many clients, each with a thread: all send the same at once, and connect again when the daemon has ended
+    their connection."""
+
+    def __init__(self, daemon, with_tls, flood, count=MANY, seconds=MANY_SECONDS):
+        self.daemon, self.with_tls, self.seconds = daemon, with_tls, seconds
+        self.parts, self.ended, self.start = self._parts(flood), 0, threading.Barrier(count + 1)
+        self.threads = [threading.Thread(target=self._run) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    @staticmethod
+    def _parts(flood):
+        content = b""
+        for part in flood(False):
+            content += part
+            if len(content) > 1 << 20:
+                break
+        return [content[at:at + PART] for at in range(0, len(content), PART)]
+
+    def begin(self):
+        self.start.wait(60)
+
+    def end(self):
+        for thread in self.threads:
+            thread.join()
+
+    def _connect(self):
+        try:
+            connection = connect(self.daemon, self.with_tls)
+            begin(connection, False)
+            return connection
+        except (OSError, AssertionError):
+            return None  # the daemon serves others first
+
+    def _run(self):
+        connection = self._connect()
+        self.start.wait(60)
+        until = time.monotonic() + self.seconds
+        while time.monotonic() < until:
+            if connection is not None and self._flood(connection, until):
+                self.ended += 1
+            connection = self._connect()
+        if connection is not None:
+            connection.close()
+
+    def _flood(self, connection, until):
+        """Whether the daemon has ended the connection."""
+        with connection:
+            try:
+                for part in self.parts:
+                    connection.settimeout(max(0.1, until - time.monotonic()))
+                    connection.sendall(part)
+                while connection.recv(65536):
+                    pass
+            except socket.timeout:
+                return False
+            except OSError:
+                pass
+        return True
+
+
+@pytest.mark.parametrize("with_tls", [True, False], ids=["tls", "plaintext"])
+@pytest.mark.parametrize("flood", [rapid_resets, *map(long, MORE_OF_MANY)], ids=lambda flood: flood.__name__)
+def test_many_strangers_together_cost_little_and_a_newcomer_is_served(flood, with_tls, start_daemon, start_tls_daemon,
+                                                                      pki):
+    daemon = start_tls_daemon() if with_tls else start_daemon()
+    pid, flags = daemon.process.pid, client(pki, "viewer") if with_tls else []
+    address = f"--daemon=localhost:{daemon.address.rpartition(':')[2]}"
+    assert rollcall("status", address, *flags).returncode == 0
+    forget_peak(pid)
+    before = memory_mib(pid, "VmRSS")
+    strangers = Strangers(daemon, with_tls, flood)
+    strangers.begin()
+    served = 0
+    while any(thread.is_alive() for thread in strangers.threads):
+        done = rollcall("status", address, *flags)
+        assert done.returncode == 0, done.stdout + done.stderr
+        served += 1
+    strangers.end()
+    assert served > 0
+    most = MOST_OF_LARGE_HEADERS_MIB if with_tls and flood in (open_streams, few_references) else MOST_MIB
+    assert memory_mib(pid, "VmHWM") - before < most
+    assert flood is silence or strangers.ended > 0, "the daemon goes on to read the flood"
+
+
+def client_hello():
+    """The first message of a handshake."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing).do_handshake()
+    return outgoing.read()
+
+
+SLOW_HEAD = b"GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nAccept: " + b"a" * 7900 + b"\r\nCookie: " + b"c" * 7900
+SLOW_BODY = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 65000\r\n\r\n" + b"b" * 64000
+
+
+@pytest.mark.parametrize("what", ["handshakes", long("handshakes of the page"), long("heads"), "bodies"])
+def test_hundreds_that_say_half_of_something_cost_little(what, start_tls_daemon, start_daemon, pki):
+    is_tls = what.startswith("handshakes")
+    daemon = start_tls_daemon() if is_tls else start_daemon()
+    flags = client(pki, "viewer") if is_tls else []
+    page_port = int(daemon.page_port if is_tls else daemon.page.rpartition(":")[2])
+    port = int(daemon.address.rpartition(":")[2])
+    content = {"heads": SLOW_HEAD, "bodies": SLOW_BODY}.get(what) or client_hello()
+    forget_peak(daemon.process.pid)
+    before = memory_mib(daemon.process.pid, "VmRSS")
+    strangers = []
+    for _ in range(600):
+        stranger = socket.create_connection(("127.0.0.1", port if what == "handshakes" else page_port), timeout=20)
+        stranger.setblocking(False)
+        try:
+            stranger.send(content)
+        except OSError:
+            pass  # the page has closed it already
+        strangers.append(stranger)
+    done = rollcall("status", f"--daemon=localhost:{port}", *flags)
+    assert done.returncode == 0, done.stdout + done.stderr
+    time.sleep(2)
+    assert memory_mib(daemon.process.pid, "VmHWM") - before < MOST_MIB
+    for stranger in strangers:
+        stranger.close()
+
+
 def test_the_name_of_the_protocol_does_not_matter(start_tls_daemon):
     """gRPC has two of them, and its own clients use this one."""
     daemon = start_tls_daemon()
@@ -182,7 +336,6 @@ CONNECT = (b"\x83\x86" + literal(b":path", b"/rollcall.v1.AgentLink/Connect", Fa
            + literal(b":authority", b"x", False) + literal(b"content-type", b"application/grpc", False)
            + literal(b"te", b"trailers", False))
 HELLO = b"\x0a\x09" + b"\x08\x01" + b"\x12\x01x" + b"\x1a\x02vm"  # protocol 1, id, host
-WINDOW_UPDATE = 8
 
 
 class UnfinishedMessages:

@@ -26,30 +26,31 @@ PendingConnections::Connection From(const std::string& network, int fd, int64_t 
 }
 
 TEST(PendingConnectionsTest, AQuarterOfTheDescriptorsIsForUnknownCallers) {
-  EXPECT_EQ(PendingLimitsFor(1024, true).all, 256u);
-  EXPECT_EQ(PendingLimitsFor(1024, true).per_network, 128u);
-  EXPECT_EQ(PendingLimitsFor(1 << 20, true).all, 16384u);
-  EXPECT_EQ(PendingLimitsFor(0, true).all, 32u);
+  EXPECT_EQ(PendingLimitsFor(1024).all, 256u);
+  EXPECT_EQ(PendingLimitsFor(1024).per_network, 128u);
+  EXPECT_EQ(PendingLimitsFor(1 << 20).all, 16384u);
+  EXPECT_EQ(PendingLimitsFor(0).all, 32u);
 }
 
 TEST(PendingConnectionsTest, WhereFewPlacesAreASilentClientMakesRoomSooner) {
-  EXPECT_EQ(PendingLimitsFor(200, true).replaceable_silent_ns, kSecond / 2);
-  EXPECT_EQ(PendingLimitsFor(1024, true).replaceable_silent_ns, 1'280'000'000);
-  EXPECT_EQ(PendingLimitsFor(20'000, true).replaceable_silent_ns, 5 * kSecond);
+  EXPECT_EQ(PendingLimitsFor(200).replaceable_silent_ns, kSecond / 2);
+  EXPECT_EQ(PendingLimitsFor(1024).replaceable_silent_ns, 640'000'000);
+  EXPECT_EQ(PendingLimitsFor(1 << 20).replaceable_silent_ns, 1'280'000'000);
 }
 
-TEST(PendingConnectionsTest, OnlyHandshakesOfTlsWait) {
-  EXPECT_EQ(PendingLimitsFor(1 << 20, true).in_grpc, 512u);
-  EXPECT_EQ(PendingLimitsFor(1 << 20, false).in_grpc, 16384u);
+// Each takes 100 KiB there.
+TEST(PendingConnectionsTest, FewUnknownCallersAreInGrpcAtATime) {
+  EXPECT_EQ(PendingLimitsFor(1 << 20).in_grpc, 256u);
+  EXPECT_EQ(PendingLimitsFor(1024).in_grpc, 128u);
 }
 
 // Only then is it worth to ask who the users of this machine are. Slow handshakes of one of them
 // would have all places in gRPC before a quarter of all places is taken.
 TEST(PendingConnectionsTest, AQuarterOfThePlacesInGrpcIsACrowd) {
-  PendingConnections pending(PendingLimitsFor(1 << 20, true));
+  PendingConnections pending(PendingLimitsFor(1 << 20));
   int fd = 5;
   for (; !pending.IsCrowded() && fd < 1000; ++fd) pending.Add(From("loopback", fd, 0));
-  EXPECT_EQ(pending.size(), 128u);
+  EXPECT_EQ(pending.size(), 64u);
   for (; fd < 2000; ++fd) pending.Add(From("loopback, uid 1000", fd, 0));
   while (pending.TakeTurn(0)) {
   }

@@ -132,6 +132,44 @@ TEST_F(SqliteHistoryTest, OpensAFileOfThePreviousRelease) {
   EXPECT_EQ(LastNumber(*history, {"default", "train"}), 9);
 }
 
+// A release after this one has written the file, and this one is installed again.
+void RunLaterRelease(const fs::path& path, const char* statement) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  SqliteDatabase database(db);
+  ASSERT_TRUE(Sql(&database, statement).Run().ok()) << statement;
+}
+
+TEST_F(SqliteHistoryTest, RefusesAFileOfALaterReleaseThatItCannotUseAndKeepsItAsItIs) {
+  const fs::path file = folder_ / "history.db";
+  ASSERT_TRUE(Open()->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
+  RunLaterRelease(file, "PRAGMA user_version = 2");
+  const auto refused = SqliteHistory::Open(file, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(std::string(refused.status().message()).find("written by a later release of Rollcall"),
+            std::string::npos)
+      << refused.status();
+  RunLaterRelease(file, "PRAGMA user_version = 1");  // the later release has it back
+  const auto loaded = Open()->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->open.size(), 1u) << "nothing is lost, closed or renamed";
+}
+
+TEST_F(SqliteHistoryTest, GoesOnWithAFileOfALaterReleaseThatItCanUse) {
+  const fs::path file = folder_ / "history.db";
+  ASSERT_TRUE(Open()->Apply(WriteOfIncident(OpenIncident("train", 1))).ok());
+  RunLaterRelease(file, "UPDATE meta SET value = 99 WHERE name = 'layout'");
+  RunLaterRelease(file, "CREATE TABLE of_a_later_release (x)");
+  const auto loaded = Open()->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->open.size(), 1u);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(file.c_str(), &db), SQLITE_OK);
+  SqliteDatabase database(db);
+  EXPECT_EQ(ReadInteger(&database, "SELECT value FROM meta WHERE name = 'layout'"), 99)
+      << "the later release finds its number again";
+}
+
 TEST_F(SqliteHistoryTest, GroupsIncidentsThatThePreviousReleaseWrote) {
   ASSERT_TRUE(Open()->Apply(WriteOfIncident(Confirmed(1, 100, "node-17", "aa"))).ok());
   sqlite3* db = nullptr;
