@@ -41,7 +41,7 @@ struct GrpcAcceptorOptions {
   PendingLimits limits;
   // Gets a connected socket that does not block, and owns it.
   std::function<void(int fd)> hand_over;
-  // Told of each connection whose caller the daemon has come to know, with the inode of its socket;
+  // Called with each connection whose caller the daemon has identified, and the inode of its socket;
   // may be empty.
   std::function<void(int fd, uint64_t inode)> admitted;
   // Told of each connection that this object closes; may be empty.

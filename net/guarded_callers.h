@@ -27,7 +27,7 @@ using TlsRandom = std::array<uint8_t, 32>;
 // (RFC 8446, 4.1.2). Pure.
 class ClientHello {
  public:
-  // Reads the next bytes. True: there is nothing more to learn.
+  // Reads the next bytes. Returns true if it needs no more of them.
   bool Read(const uint8_t* at, size_t size);
   // nullopt: not complete, or another message.
   std::optional<TlsRandom> random() const;

@@ -67,7 +67,7 @@ GuardedCallers& AllCallers() {
 // The guard of a connection, and its part of what all hold.
 class GuardedConnection {
  public:
-  // `is_known`: nullptr: it never is. `shares`: what the connection shares once it is known.
+  // `is_known` is nullptr if it never is. `shares`: what the connection shares once it is known.
   GuardedConnection(GuardedCallers::IsKnown is_known, Http2Guard::Shares shares)
       : guard_(Http2Limits(), &AllStrangers()), is_known_(std::move(is_known)), shares_(shares) {}
   ~GuardedConnection() { Forget(); }

@@ -51,7 +51,7 @@ class RequestFinder {
 // Range and Expect. Of the encodings that the client accepts, only gzip remains.
 std::string KeepKnownFields(std::string_view request);
 
-// The header fields of a request in which its sender says who it is; "": there are none.
+// Returns the header fields that identify the sender of a request; empty if there are none.
 std::string CredentialFields(std::string_view request);
 
 // Returns "/healthz" for "GET /healthz?x HTTP/1.1", and "" for methods other than GET and HEAD.

@@ -18,12 +18,12 @@ namespace rollcall {
 
 class HttpSenders {
  public:
-  // What a request presents to show who sent it, as a digest; "": nothing.
+  // Returns a digest of the credential that a request presents; empty if it presents none.
   static std::string CredentialOf(const std::string& request, const HttpCaller& caller);
 
   // `credential`: of CredentialOf().
   std::string OwnerOf(const std::string& credential, const HttpCaller& caller) const;
-  // An answer has shown whose credential this is; `user` "": it is wrong.
+  // An answer has shown whose credential this is; `user` is empty if the credential is wrong.
   void Learn(const std::string& credential, const std::string& user);
 
  private:

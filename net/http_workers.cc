@@ -48,7 +48,7 @@ std::optional<FairTurns<HttpWorkers::Task>::Turn> HttpWorkers::Take() {
 void HttpWorkers::End(const FairTurns<Task>::Turn& turn, const HttpReply& reply) {
   const MutexLock lock(mutex_);
   turns_.End(turn.owner);
-  // Some addresses of the page ask nobody who they are.
+  // Some addresses of the page ask for no credential.
   const bool is_asked = !reply.viewer.user.empty() || absl::StartsWith(reply.bytes, kUnauthorized);
   if (is_asked) senders_.Learn(turn.item.credential, reply.viewer.user);
 }

@@ -31,7 +31,7 @@ using FrameRates = std::array<FrameRate, kFrameKinds>;  // by FrameKind
 class FrameThrottles {
  public:
   explicit FrameThrottles(const FrameRates& rates);
-  // False: one more would be too many.
+  // Returns false if one more would be too many.
   bool Take(FrameKind kind, int64_t now_ns) {
     return throttles_[static_cast<size_t>(kind)].Take(now_ns).has_value();
   }
@@ -46,16 +46,16 @@ class StrangerBudget {
   StrangerBudget() : StrangerBudget(kTogether) {}
   explicit StrangerBudget(const FrameRates& together) : throttles_(together) {}
 
-  // False: strangers have used it up.
+  // Returns false if strangers have used it up.
   bool Take(FrameKind kind, int64_t now_ns);
   // These calls take no memory any more: their connection is gone, or its caller is known. Until
   // then they count, however long a busy daemon needs for them.
   void GiveBackCalls(int64_t calls);
 
   // Of one connection. A client logs in with one call, and sends a few other frames meanwhile.
-  static constexpr FrameRates kOwn = {{{2, 1}, {2, 1}, {20, 2}, {4, 1}, {100, 10}, {10, 1}}};
+  static constexpr FrameRates kOwn = {{{1, 1}, {1, 1}, {20, 2}, {4, 1}, {100, 10}, {10, 1}}};
   // A call that has just begun takes 20 to 50 KiB.
-  static constexpr int64_t kMostCalls = 300;
+  static constexpr int64_t kMostCalls = 100;
   static constexpr FrameRates kTogether = {
       {{kMostCalls, 500}, {kMostCalls, 500}, {2000, 1000}, {200, 100}, {5000, 2000}, {1000, 500}}};
 
