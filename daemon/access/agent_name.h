@@ -19,7 +19,7 @@ struct AgentName {
   bool follows_owners = false;                // v1::Hello
   bool wants_host_hangs = false;              // v1::Hello
   std::vector<std::string> tenants = {kAll};  // that it may write: those of its credential
-  std::string release;                        // that it reports; empty if it reports none
+  std::string release = {};                   // that it reports; empty if it reports none
 };
 
 }  // namespace rollcall
