@@ -2,6 +2,7 @@
 // What the rules say of dumps of PyTorch's Flight Recorder.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
@@ -219,7 +220,7 @@ TEST_F(FlightRecorderTest, AcceptsAGatherWithTheCountsThatItsRootExpects) {
       EXPECT_NE(v.certainty, Certainty::kCertain) << v.summary;
       EXPECT_TRUE(!has_root || v.cause != Cause::kArgumentMismatch) << v.summary;
     }
-    fs::remove(folder_ / "nccl_trace_rank_0");
+    std::filesystem::remove(folder_ / "nccl_trace_rank_0");
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -63,7 +64,7 @@ TEST(PickleTest, OpcodesThatRunCodeAreRefusedByNameAndPlace) {
 // cos\nsystem\n(S'...'\ntR. : the classic.
 TEST(PickleTest, TheClassicExploitIsRefused) {
   EXPECT_FALSE(ReadPickle("cos\nsystem\n(S'touch /tmp/rollcall-was-here'\ntR.").ok());
-  EXPECT_FALSE(fs::exists("/tmp/rollcall-was-here"));
+  EXPECT_FALSE(std::filesystem::exists("/tmp/rollcall-was-here"));
 }
 
 // Each level holds the one before it ten times: 10^30 values in 300 bytes.

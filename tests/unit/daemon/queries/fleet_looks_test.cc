@@ -41,6 +41,19 @@ TEST_F(FleetLooksTest, JoinsAJobWithoutTheLibraryWhateverDaemonsItsAgentsTell) {
   EXPECT_THAT(status.unrecorded(0).hosts(), ElementsAre("node-1", "node-2"));
 }
 
+TEST_F(FleetLooksTest, JobsOfTwoUsersWithOneNameAreNotMixed) {
+  ListRanks("node-1", 0, 2, &c_.unrecorded);
+  ListRanks("node-2", 2, 2, &b_.unrecorded, 1001);
+  EXPECT_EQ(StatusOf(*c_.fleet, {}, false).unrecorded_size(), 2);
+  v1::LookRequest request;
+  request.set_job("train.py");
+  request.set_apart_ms(2000);
+  const auto looks = c_.fleet->LookAtJob(request, [] { return true; });
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_EQ(looks->size(), 1u);
+  EXPECT_EQ(looks->front().host(), "node-1");
+}
+
 TEST_F(FleetLooksTest, LooksAtEachHostOfAJobOnceThroughItsDaemon) {
   ListRanks("node-1", 0, 2, &a_.unrecorded);
   ListRanks("node-2", 2, 2, &b_.unrecorded);

@@ -27,19 +27,6 @@ TEST_F(FleetQueriesTest, EveryDaemonListsTheJobsOfAll) {
   }
 }
 
-TEST_F(FleetQueriesTest, JobsOfTwoUsersWithOneNameAreNotMixed) {
-  ListRanks("node-1", 0, 2, &c_.unrecorded);
-  ListRanks("node-2", 2, 2, &b_.unrecorded, 1001);
-  EXPECT_EQ(StatusOf(*c_.fleet, {}, false).unrecorded_size(), 2);
-  v1::LookRequest request;
-  request.set_job("train.py");
-  request.set_apart_ms(2000);
-  const auto looks = c_.fleet->LookAtJob(request, [] { return true; });
-  ASSERT_TRUE(looks.ok()) << looks.status();
-  ASSERT_EQ(looks->size(), 1u);
-  EXPECT_EQ(looks->front().host(), "node-1");
-}
-
 TEST_F(FleetQueriesTest, JobsThatHangComeFirstWhicheverDaemonHasThem) {
   a_.Report("a-job");
   b_.Report("b-job");
