@@ -41,8 +41,8 @@ struct GrpcAcceptorOptions {
   PendingLimits limits;
   // Gets a connected socket that does not block, and owns it.
   std::function<void(int fd)> hand_over;
-  // Called with each connection whose caller the daemon has identified, and the inode of its socket;
-  // may be empty.
+  // Called with each connection whose caller the daemon has identified, and the inode of its
+  // socket; may be empty.
   std::function<void(int fd, uint64_t inode)> admitted;
   // Told of each connection that this object closes; may be empty.
   std::function<void(const std::string& reason, const std::string& text)> refused;

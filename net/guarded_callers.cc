@@ -17,8 +17,8 @@ bool ClientHello::Read(const uint8_t* at, size_t size) {
 std::optional<TlsRandom> ClientHello::random() const {
   constexpr uint8_t kHandshakeRecord = 22, kClientHello = 1;
   constexpr size_t kMessageAt = 5;
-  const bool is_hello = size_ == bytes_.size() && bytes_[0] == kHandshakeRecord &&
-                        bytes_[kMessageAt] == kClientHello;
+  const bool is_hello =
+      size_ == bytes_.size() && bytes_[0] == kHandshakeRecord && bytes_[kMessageAt] == kClientHello;
   if (!is_hello) return std::nullopt;
   TlsRandom random;
   std::copy(bytes_.begin() + kRandomAt, bytes_.end(), random.begin());

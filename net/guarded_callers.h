@@ -4,8 +4,8 @@
 // bytes from one to the other. Both have the random number with which the client begins its
 // handshake.
 //
-// A descriptor may be given out again, so each entry has the kernel's number of its socket. An entry
-// lives until its descriptor is given out again. Thread-safe.
+// A descriptor may be given out again, so each entry has the kernel's number of its socket. An
+// entry lives until its descriptor is given out again. Thread-safe.
 #pragma once
 
 #include <array>
