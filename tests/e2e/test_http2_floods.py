@@ -290,6 +290,20 @@ SLOW_HEAD = b"GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nAccept: " + b"a" *
 SLOW_BODY = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 65000\r\n\r\n" + b"b" * 64000
 
 
+SERVED_SECONDS = 20  # a stranger of the caller's own address can hold a place for 5 s
+
+
+def is_served(daemon, port, flags):
+    """A caller who tries again is served, also one from the address of the strangers. A client gives a handshake 5 s,
+    as long as the daemon keeps the place of one that has begun."""
+    until = time.monotonic() + SERVED_SECONDS
+    while True:
+        done = rollcall("status", f"--daemon=localhost:{port}", *flags)
+        if done.returncode == 0:
+            return
+        assert daemon.process.poll() is None and time.monotonic() < until, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("what", ["handshakes", long("handshakes of the page"), long("heads"), "bodies"])
 def test_hundreds_that_say_half_of_something_cost_little(what, start_tls_daemon, start_daemon, pki):
     is_tls = what.startswith("handshakes")
@@ -309,8 +323,7 @@ def test_hundreds_that_say_half_of_something_cost_little(what, start_tls_daemon,
         except OSError:
             pass  # the page has closed it already
         strangers.append(stranger)
-    done = rollcall("status", f"--daemon=localhost:{port}", *flags)
-    assert done.returncode == 0, done.stdout + done.stderr
+    is_served(daemon, port, flags)
     time.sleep(2)
     assert memory_mib(daemon.process.pid, "VmHWM") - before < MOST_MIB
     for stranger in strangers:
