@@ -20,7 +20,7 @@ class Throttle {
   explicit Throttle(int64_t every_ns = kMinuteNs, int64_t at_once = 1)
       : every_ns_(every_ns), full_ns_(every_ns * at_once), saved_ns_(full_ns_) {}
 
-  // How many were left out since the last one that was not; nullopt: leave this one out, too.
+  // How many were left out since the last one that was not; nullopt if this one is left out, too.
   // `now_ns`: on a clock that never goes back; a little earlier than before does no harm.
   std::optional<uint64_t> Take(int64_t now_ns) {
     saved_ns_ = SavedAt(now_ns);

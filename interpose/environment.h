@@ -14,7 +14,7 @@ struct RankVariables {
   const char* rank;
   const char* world_size;
   const char* local_rank;
-  const char* local_world_size;  // how many ranks of the job are on this host; "": no variable
+  const char* local_world_size;  // the number of the job's ranks on this host; may be empty
 };
 
 // The one table of them. In order: torchrun, horovodrun, PaddlePaddle, Open MPI, MVAPICH2, HPE's

@@ -16,7 +16,7 @@
 extern "C" {
 using CclWord = uint64_t;
 
-// ccl::event. Because of the two functions, which nobody calls or defines, the compiler returns it
+// ccl::event. It declares two functions that have no definition, so the compiler returns it
 // through memory of the caller, as it does with that class.
 struct CclEvent {
   uintptr_t state;  // what the library knows of the call; 0: it is done

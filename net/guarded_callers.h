@@ -29,7 +29,7 @@ class ClientHello {
  public:
   // Reads the next bytes. Returns true if it needs no more of them.
   bool Read(const uint8_t* at, size_t size);
-  // nullopt: not complete, or another message.
+  // nullopt if it is not complete, or is another message.
   std::optional<TlsRandom> random() const;
 
  private:
@@ -52,7 +52,7 @@ class GuardedCallers {
   bool AwaitsHellos() const { return hellos_count_.load() > 0; }
   // These bytes have come on this connection.
   void Read(int fd, uint64_t inode, const uint8_t* at, size_t size);
-  // The connection whose client has begun with this number; nullptr: there is none.
+  // Returns the connection whose client began with this number; nullptr if there is none.
   IsKnown Find(const TlsRandom& random) const;
 
  private:

@@ -102,7 +102,7 @@ class GuardedConnection {
   }
 
   Http2Guard guard_;
-  GuardedCallers::IsKnown is_known_;  // nullptr: nothing is left to be told
+  GuardedCallers::IsKnown is_known_;  // nullptr once the guard has it
   const Http2Guard::Shares shares_;
   size_t counted_ = 0;
 };

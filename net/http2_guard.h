@@ -66,7 +66,7 @@ class HeaderFields {
 class Http2Guard {
  public:
   Http2Guard() : Http2Guard(Http2Limits()) {}
-  // `strangers`: what the callers that the daemon does not know share; nullptr: this one is known.
+  // `strangers`: what unknown callers share; nullptr if this caller is known.
   // It must outlive this object.
   explicit Http2Guard(const Http2Limits& limits, StrangerBudget* strangers = nullptr);
 

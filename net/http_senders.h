@@ -28,8 +28,7 @@ class HttpSenders {
 
  private:
   static constexpr size_t kMostUsers = 4096;
-  // A browser has one, a script another. Whoever changes a field that does not matter forgets only
-  // one's own.
+  // A browser has one, a script another. A user who sends many forgets only their own.
   static constexpr size_t kMostOfUser = 16;
 
   void Forget(const std::string& credential);

@@ -35,8 +35,8 @@ std::string ConfigFile(const ServiceFlags& flags);
 // neither has set. An error has a line for each thing that is wrong; flags may be set then.
 absl::Status ApplySettings(const std::string& text, const std::string& file, CLI::App* app);
 
-// Parses command line and environment and reads the file. nullopt: go on. Otherwise the program's
-// exit code, after --help, --version, or an error that this function has printed.
+// Parses command line and environment and reads the file. nullopt means go on. Otherwise the
+// program's exit code, after --help, --version, or an error that this function has printed.
 std::optional<int> ParseServiceFlags(int argc, const char* const* argv, CLI::App* app,
                                      const ServiceFlags& flags);
 

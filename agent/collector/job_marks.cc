@@ -84,7 +84,7 @@ bool IsLoopbackName(absl::string_view address) {
          absl::StartsWith(address, "127.");
 }
 
-// With its port; "": not set.
+// Returns the address with its port; empty if it is not set.
 std::string AddressIn(absl::string_view environ, const AddressVariables& variables) {
   const std::string address = Value(environ, variables.address);
   if (variables.port.empty()) return address;

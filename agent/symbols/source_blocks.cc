@@ -78,7 +78,7 @@ class Source {
     return last;
   }
 
-  // std::nullopt: the line begins no block that decides anything, such as the else of a loop.
+  // Returns nullopt if the line begins no block that decides anything, such as the else of a loop.
   std::optional<SourceBlock> Describe(int32_t first, int32_t last) const {
     const std::optional<SourceBlockKind> kind = KindOf(CodeOf(first));
     if (!kind.has_value()) return std::nullopt;

@@ -21,7 +21,7 @@ namespace rollcall {
 
 struct ElsewhereFlags {
   std::string hosts, slurm, kubernetes, container;
-  std::string within;  // "": 30 s, and more for samples that are further apart than usual
+  std::string within;  // empty means 30 s, and more for samples that are further apart than usual
   std::string ras = "safe";
   std::string look;    // a token: print a look at this host for another one
   std::string ras_of;  // process numbers: the look is the answer of their RAS only

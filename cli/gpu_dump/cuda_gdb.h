@@ -20,7 +20,7 @@ struct GdbOutput {
   std::string problem;  // why it is not whole, or not there; empty if it is
 };
 
-// The program, in the folders of `path` (a PATH; nullptr: none) or where CUDA's packages put it.
+// The program, in the folders of `path` (a PATH; may be nullptr) or where CUDA's packages put it.
 // Empty if it is not installed.
 std::string FindCudaGdb(const char* path);
 

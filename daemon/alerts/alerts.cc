@@ -48,7 +48,7 @@ const char* AlertEventName(AlertEvent event) {
   return "";
 }
 
-// std::nullopt: a later release wrote the alert.
+// Returns nullopt if a later release wrote the alert.
 std::optional<AlertEvent> FindEvent(const std::string& name) {
   for (const EventName& known : kEvents) {
     if (known.name == name) return known.event;

@@ -25,7 +25,7 @@ namespace rollcall {
 class HistoryFile {
  public:
   using Use = HistoryUse;
-  // `note`: what the answer lacks; "": nothing. Runs again, with the spool, if the database fails.
+  // `note`: what the answer lacks, or empty. Runs again, with the spool, if the database fails.
   using Query = std::function<absl::Status(const History& history, const std::string& note)>;
 
   // The options must outlive the file. `earlier` gets what the file has when it first opens.

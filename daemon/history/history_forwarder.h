@@ -61,7 +61,7 @@ class HistoryForwarder {
   absl::Status AwaitFirstAttempt(std::chrono::nanoseconds patience) const;
 
   using Use = HistoryUse;  // that for questions gives the server more time
-  // nullptr: the database is away.
+  // nullptr if the database is away.
   std::shared_ptr<const History> reader(Use use) const;
   // A read failed: this connection is not used again.
   void DropReader(const History* failed);

@@ -64,7 +64,7 @@ class QuerySource {
   virtual std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const;
 
   // The same queries, with these incidents of other daemons as they are here in the place of their
-  // states in the history. nullptr: this source has no history.
+  // states in the history. nullptr if this source has no history.
   virtual std::unique_ptr<QuerySource> WithNewer(std::vector<v1::Incident> /*newer*/) const {
     return nullptr;
   }

@@ -15,7 +15,7 @@ class Incident;
 }  // namespace v1
 
 struct TraceOptions {
-  // False: no names of communicators and no lines of code, for a reader elsewhere.
+  // If false, without names of communicators and lines of code, for a reader elsewhere.
   bool with_names = true;
 };
 

@@ -37,7 +37,7 @@ bool IsCclStore(const void* store) {
          *static_cast<void* const* const*>(store) == table + kHead;
 }
 
-// False: the communicator is not recorded.
+// Returns false if the communicator is not recorded.
 bool FromCclStore(const void* store, int size, int rank, NewComm* what) {
   if (IsInsideCall() || !StartRecording() || !IsCclStore(store)) return false;
   const auto query = reinterpret_cast<CclAddress (*)(const void*)>(
@@ -48,7 +48,7 @@ bool FromCclStore(const void* store, int size, int rank, NewComm* what) {
   return true;
 }
 
-// False: the communicator is not recorded.
+// Returns false if the communicator is not recorded.
 bool FromCclParent(const CclComm* parent, int color, NewComm* what) {
   if (IsInsideCall() || !Recording() ||
       !FromParent(static_cast<ncclComm_t>(parent->handle), segment::kSplit, nullptr, what)) {
@@ -106,7 +106,7 @@ struct RankAndDevice {
   void* device[2];
 };
 
-// The one rank in a vector of ranks and devices. False: there are several.
+// Finds the one rank in a vector of ranks and devices. Returns false if there are several.
 bool OneRank(const void* vector, int* rank) {
   const auto* pairs = static_cast<const RankAndDevice* const*>(vector);
   if (pairs[1] - pairs[0] != 1) return false;

@@ -135,8 +135,8 @@ __attribute__((noinline, noclone)) CclEvent RecordEventCall(Function* real, Loca
   return event;
 }
 
-// The communicator that an argument refers to; nullptr: it is not recorded, or the thread is inside
-// another call.
+// Returns the communicator that an argument refers to; nullptr if it is not recorded, or the thread
+// is inside another call.
 __attribute__((always_inline)) inline LocalComm* FindCclComm(CclWord argument) {
   if (IsInsideCall() || !Recording()) return nullptr;
   return FindComm(reinterpret_cast<const CclComm*>(argument)->handle);
@@ -155,7 +155,8 @@ void EndEvent(uintptr_t event) {
 // A call that fails is over, too.
 void EndThrownEventWait(OpenCall* open) { EndEvent(static_cast<EventWait*>(open)->event); }
 
-// Finds the open call with this event, and its operation if it is a message. False: there is none.
+// Finds the open call with this event, and its operation if it is a message. Returns
+// false if there is none.
 bool FindEvent(uintptr_t event, AwaitedCall* call, Op* op) {
   if (event == 0) return false;
   if (FindWork(event, call)) return true;

@@ -27,7 +27,7 @@ constexpr uint32_t kMagic = 0xcafebeef;
 constexpr int kMostTags = 64;
 std::atomic<uint64_t> tags[kMostTags];
 
-// False: there are too many others.
+// Returns false if there are too many others.
 bool HasRoom(uint64_t tag) {
   for (std::atomic<uint64_t>& slot : tags) {
     uint64_t seen = slot.load(std::memory_order_relaxed);

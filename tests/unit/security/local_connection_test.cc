@@ -27,7 +27,7 @@ constexpr uid_t kNobody = 65534;
 // A process of this user that listens, and takes every connection.
 class Listener {
  public:
-  // `path`: of a unix socket; "": 127.0.0.1. `accepts`: else connections wait in the queue.
+  // `path`: of a unix socket; empty means 127.0.0.1. `accepts`: else connections wait in the queue.
   Listener(uid_t user, const std::string& path, bool accepts = true) {
     int port[2];
     EXPECT_EQ(pipe(port), 0);

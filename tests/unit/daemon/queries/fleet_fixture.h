@@ -98,7 +98,7 @@ class ByName : public Authenticator {
 // The parts of a daemon that answer.
 class OneDaemon {
  public:
-  // `tls`: nullptr: none.
+  // `tls` may be nullptr.
   OneDaemon(Town* town, const std::string& name, std::shared_ptr<const TlsFiles> tls = nullptr)
       : view(town, name), town_(town), name_(name) {
     IncidentBookOptions options;

@@ -30,7 +30,7 @@ TEST_F(FleetSilenceTest, ADaemonThatTakesTheCallerForAStrangerIsSilent) {
   EXPECT_THAT(std::string(job.message()), testing::Not(HasSubstr("another")));
 }
 
-// A connection that nobody takes looks like a daemon that stands still.
+// A connection that is not accepted looks like a daemon that stands still.
 class StandingStill {
  public:
   StandingStill() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -58,7 +58,7 @@ TEST_F(FleetSilenceTest, DaemonsThatDoNotAnswerAreNamedInTime) {
     const std::lock_guard<std::mutex> lock(town_.mutex);
     DaemonRow dead;
     dead.name = "d";
-    dead.address = "127.0.0.1:1";  // nobody listens
+    dead.address = "127.0.0.1:1";  // no server listens
     town_.daemons.push_back(dead);
   }
   // Long enough for those that answer, also on a busy machine.
