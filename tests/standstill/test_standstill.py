@@ -5,7 +5,7 @@ programs that only look like it.
     tests/run standstill
 
 The last lines say how often cause and culprits, the line and the first piece of advice are right. Five of the
-programs are in the gate, too: tests/e2e/test_standstill.py.
+programs are in the gate, too: tests/e2e/jobs/test_standstill.py.
 """
 
 import concurrent.futures

@@ -3,7 +3,7 @@
 what Rollcall must say about each.
 
 Each has a twin, the same program with --fixed, which ends with 0 and without an incident. C++ programs
-of this kind: tests/e2e/test_reported.py.
+of this kind: tests/e2e/jobs/test_reported.py.
 """
 
 import contextlib

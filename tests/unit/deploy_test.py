@@ -171,12 +171,12 @@ def test_a_part_that_crashes_or_runs_nothing_has_failed(gate, text, why):
 
 def test_second_tries_are_named_at_the_end_and_counted_over_all_runs(gate, tmp_path):
     for count in (1, 2):
-        code, lines = gate("--only=e2e", e2e="echo 'RERUN tests/e2e/test_run.py::test_one'")
+        code, lines = gate("--only=e2e", e2e="echo 'RERUN tests/e2e/commands/test_run.py::test_one'")
         assert code == 0 and lines[-1] == "1 passed, 0 failed"
-        assert "   needed a second try: e2e: tests/e2e/test_run.py::test_one" in lines
+        assert "   needed a second try: e2e: tests/e2e/commands/test_run.py::test_one" in lines
         assert f"   second tries over all runs, in build/second_tries.tsv: {count}" in lines
     rows = (tmp_path / "build" / "second_tries.tsv").read_text().splitlines()
-    assert [row.split("\t")[2:] for row in rows] == [["e2e", "tests/e2e/test_run.py::test_one"]] * 2
+    assert [row.split("\t")[2:] for row in rows] == [["e2e", "tests/e2e/commands/test_run.py::test_one"]] * 2
 
 
 @pytest.mark.parametrize("clang, cmake, why", [

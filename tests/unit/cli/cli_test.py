@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the built `rollcall`: the environment of jobs, bad input, and `analyze` on
-segments that real processes left. (tests/e2e/test_run.py has whole jobs.)"""
+segments that real processes left. (tests/e2e/commands/test_run.py has whole jobs.)"""
 import hashlib
 import json
 import os

@@ -240,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, SeenTest,
                          [](const auto& info) { return std::string(info.param); });
 
 // Ways that bypass the wrappers: the program runs as without the library. (An NCCL that loads
-// profiler plugins then reports its calls itself: tests/e2e/test_profiler_plugin.py.)
+// profiler plugins then reports its calls itself: tests/e2e/jobs/test_profiler_plugin.py.)
 class NotSeenTest : public LibraryProcessTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(NotSeenTest, WorksAsWithoutTheLibrary) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose the jobs are, by what a store says that the test writes. tests/e2e/test_fleet.py has real
-// ones.
+// Whose the jobs are, by what a store says that the test writes. tests/e2e/fleet/test_fleet.py has
+// real ones.
 #include "daemon/fleet/fleet.h"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ from processes import free_port
 # One after the other: the set-up downloads the programs into a folder that all share.
 pytestmark = pytest.mark.xdist_group("prometheus")
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parents[3]
 RULES = ROOT / "deploy" / "prometheus" / "rollcall.rules.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "rollcall.json"
 

@@ -412,7 +412,7 @@ def test_a_run_knows_its_job_without_a_communicator_by_the_name_that_the_agent_g
     wait_for((host.folder / "agent" / "agent.info").exists)
     run = host.start(BUILD / "bin" / "rollcall", "run", "--sim", f"--daemon={daemon.address}",
                      f"--report-dir={tmp_path / 'here'}", "--", RANKS, "-n", "4", "--",
-                     sys.executable, pathlib.Path(__file__).with_name("python_start.py"),
+                     sys.executable, pathlib.Path(__file__).parents[1] / "jobs" / "python_start.py",
                      env={"ROLLCALL_DIR": str(host.folder / "agent")})
     run.read_until("in make_the_data_set")
 

@@ -15,7 +15,7 @@ import urllib.request
 import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS, wait_for
 
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "chaos"))
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "chaos"))
 from alert_receiver import Receiver
 from postgres_server import free_port, postgres  # noqa: F401 (a fixture)
 from proxy import Proxy

@@ -10,7 +10,7 @@ import sys
 import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS, Service, ask, wait_for
 
-SCRIPT = pathlib.Path(__file__).with_name("python_rank.py")
+SCRIPT = pathlib.Path(__file__).parents[1] / "jobs" / "python_rank.py"
 FORMATS = ["text", "stacks", "json", "html"]
 
 

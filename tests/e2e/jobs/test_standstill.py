@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "standstill"))
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "standstill"))
 from cases import CASES, LEFT_ALONE
 from checks import check_health, check_verdict
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import BUILD, wait_for
 from postgres_server import PROGRAMS
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "deploy" / "try_fleet.sh"
 AGENTS = int(os.environ.get("ROLLCALL_TRY_FLEET_AGENTS", "3"))  # as many are the script's default: 10
 

@@ -18,7 +18,7 @@ from conftest import BUILD, CLONE, Service, wait_for
 pytestmark = pytest.mark.xdist_group("systemd")
 
 HERE = pathlib.Path(__file__).resolve().parent
-UNITS = HERE.parents[1] / "deploy" / "systemd"
+UNITS = HERE.parents[2] / "deploy" / "systemd"
 NAMES = ("rollcalld", "rollcall-agent")
 CONFIGS = {"rollcalld": "daemon.yaml", "rollcall-agent": "agent.yaml"}
 # What `systemd-analyze security` may give, of 100: the agent looks at other users' processes.

@@ -14,8 +14,8 @@ import urllib.request
 
 import pytest
 from conftest import BUILD, CLONE, ROLLCALL, Service, reports_in, rollcall, wait_for
+from signing_keys import SigningKey, key_set
 from test_host_agent import Host, can_unshare
-from test_service_accounts import SigningKey, key_set
 
 NODE = "node-7"
 # As the chart's DaemonSet: root with two capabilities, all others dropped.

@@ -17,7 +17,7 @@ from diagnosed_job import CANNOT_TELL, HANG, NOTHING, Look, look_until_it_hangs,
 from mpi_jobs import ENVIRONMENT, build_mpi_job
 from processes import free_port, wait_for
 
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "standstill"))
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "standstill"))
 from cases import CASES, LEFT_ALONE
 
 ROWS = {row.program: row for row in CASES + LEFT_ALONE}

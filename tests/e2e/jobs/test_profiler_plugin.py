@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import BUILD, long
 
-ABI = pathlib.Path(__file__).parents[2] / "interpose" / "profiler_abi.h"
+ABI = pathlib.Path(__file__).parents[3] / "interpose" / "profiler_abi.h"
 
 # Counts the events, and prints the counts when a communicator ends.
 OTHERS_PLUGIN = r"""

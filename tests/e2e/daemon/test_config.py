@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from conftest import AS_NOBODY, BUILD, Service, let_everybody_pass_to, needs_another_user, usable_by_all
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAMS = ("rollcalld", "rollcall-agent")
 GROUP = 4321  # no entry in /etc/group is needed
 

@@ -18,7 +18,7 @@ import pytest
 from conftest import BUILD, ROLLCALL, Service, long, wait_for
 from postgres_server import postgres  # noqa: F401 (a fixture)
 
-DASHBOARD = pathlib.Path(__file__).parent.parent.parent / "deploy" / "grafana" / "rollcall_history.json"
+DASHBOARD = pathlib.Path(__file__).parents[3] / "deploy" / "grafana" / "rollcall_history.json"
 
 
 def start_daemon(folder, server=None, store=""):

@@ -16,7 +16,7 @@ from conftest import ROLLCALL
 from diagnosed_job import CANNOT_TELL, HANG, NOTHING
 from processes import free_port, wait_for
 
-CLONE = pathlib.Path(__file__).parents[2]
+CLONE = pathlib.Path(__file__).parents[3]
 
 # Ranks that meet by sockets: by one that never answers, or, with "steps", again and again.
 RANKS = """
