@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bundles src/ and writes the compressed files as a C++ array:  node build.mjs BUILD_FOLDER
-// Uses the modules in BUILD_FOLDER/node_modules.
+// Uses the modules in BUILD_FOLDER/node_modules. Writes for the build which files and folders it depends on, so
+// that no list of them is kept: a new file changes its folder.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -79,5 +80,16 @@ writeFileSync(
     `namespace rollcall {\n` +
     `namespace {\n\n${arrays}\n}  // namespace\n\nconst PageFile kPageFiles[] = {\n${rows}` +
     `    {nullptr, nullptr, nullptr, 0}};\n\n}  // namespace rollcall\n`,
+);
+const everythingBelow = (folder) => [
+  folder,
+  ...readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? everythingBelow(join(folder, entry.name)) : join(folder, entry.name),
+  ),
+];
+const inMake = (path) => path.replaceAll(" ", "\\ ");
+writeFileSync(
+  join(build, "page_files.cc.d"),
+  `${[join(build, "page_files.cc:"), ...everythingBelow(join(source, "src"))].map(inMake).join(" ")}\n`,
 );
 console.log(`page: ${files.length} files, ${total} bytes compressed`);

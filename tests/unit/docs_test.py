@@ -153,7 +153,7 @@ def test_the_table_of_causes_is_whole():
 
 
 def test_the_list_of_incidents_offers_every_cause_of_an_incident():
-    page = read("daemon/page/src/history.tsx")
+    page = read("daemon/page/src/incidents/history.tsx")
     offered = re.findall(r'"(\w+)"', re.search(r"kCauses = \[(.*?)\]", page, re.S)[1])
     assert sorted(offered) == sorted(set(causes()) - {"straggler"})  # a warning, no incident
 

@@ -6,8 +6,8 @@ import { useContext } from "preact/hooks";
 import { formatAddress } from "./address";
 import type { JobAddress } from "./api";
 import { communicator as communicatorWords, count } from "./format";
+import { inWords, type Mismatch } from "./jobs/mismatch";
 import type { CommunicatorRef, Verdict } from "./messages";
-import { inWords, type Mismatch } from "./mismatch";
 import { shortenRanks } from "./ranks";
 import type { RankSet } from "./totals";
 
