@@ -148,7 +148,7 @@ class Reading {
       if (!opened.ok()) return;
       reader_ = *std::move(opened);
     }
-    (void)reader_->Claim();
+    (void)reader_->file().Claim();
     static const auto& host = *new HostClock();
     const auto snapshot = reader_->Read(by_host_clock_ ? &host : nullptr, 0);
     if (!snapshot.ok()) return;

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls between two ranks: sends and receives, and one-sided ones.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "daemon/diagnosis/diagnose.h"
+#include "rule_cases.h"
+
+namespace rollcall {
+namespace {
+
+CallArgs OneSided(Op op, int peer) { return {op, kNoDtype, kNoReduction, peer, 0}; }
+
+// clang-format off
+const RuleCase kCases[] = {
+    {"send_without_receive",
+     [] {
+       auto j = Pair();
+       j.Issue(0, Send(1), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {1}},
+    {"receive_without_send",
+     [] {
+       auto j = Pair();
+       j.Issue(1, Recv(0), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {0}},
+    {"receive_without_send_below_the_limit",
+     [] {
+       auto j = Pair();
+       j.Issue(1, Recv(0), At(10));
+       return j.state;
+     },
+     24, Cause::kUnmatchedP2p, {}, Certainty::kCertain, true},
+    {"without_markers_the_wait_is_inferred",
+     [] {
+       auto j = Pair(false);
+       j.Issue(0, Send(1), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {1}, Certainty::kLikely},
+    {"the_second_receive_is_missing",
+     [] {
+       auto j = Pair();
+       j.Issue(0, Send(1), At(5));
+       j.Issue(1, Recv(0), At(5));
+       j.CompleteP2p({0, 1});
+       j.Issue(0, Send(1), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {1}},
+    {"wait_for_a_signal_that_is_not_sent",
+     [] {
+       auto j = Pair();
+       j.Issue(0, OneSided(Op::kSignal, 1), At(5));
+       j.CompleteP2p({0});
+       j.Issue(1, OneSided(Op::kWaitSignal, 0), At(5));
+       j.CompleteP2p({1});
+       j.Issue(1, OneSided(Op::kWaitSignal, 0), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {0}},
+    {"a_put_with_a_signal_is_one",
+     [] {
+       auto j = Pair();
+       j.Issue(0, OneSided(Op::kPutSignal, 1), At(5));
+       j.CompleteP2p({0});
+       j.Issue(1, OneSided(Op::kWaitSignal, 0), At(10));
+       return j.state;
+     },
+     70, Cause::kStalledInFlight, {}},
+    {"a_signal_does_not_wait",
+     [] {
+       auto j = Pair(false);
+       j.Issue(0, OneSided(Op::kSignal, 1), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {}, Certainty::kCertain, true},
+    {"sizes_differ_without_a_majority",
+     [] {
+       auto j = Pair();
+       j.Issue(0, Send(1, 64), At(10));
+       j.Issue(1, Recv(0, 32), At(11));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {0, 1}, Certainty::kLikely},
+    {"equal_bytes_of_other_types_match",
+     [] {
+       auto j = Pair();
+       j.Issue(0, Send(1, 64), At(10));
+       CallArgs bytes = Recv(0, 256);
+       bytes.dtype = 0;
+       j.Issue(1, bytes, At(11));
+       return j.state;
+     },
+     70, Cause::kStalledInFlight, {}},
+    {"both_send_first",
+     [] {
+       auto j = Pair();
+       j.Issue(0, Send(1), At(10));
+       j.Issue(0, Recv(1), At(10));
+       j.Issue(1, Send(0), At(10));
+       j.Issue(1, Recv(0), At(10));
+       return j.state;
+     },
+     70, Cause::kDeadlock, {0, 1}},
+    {"grouped_they_match",
+     [] {
+       auto j = Pair();
+       for (int rank : {0, 1}) {
+         j.Issue(rank, Send(1 - rank), At(10), 7);
+         j.Issue(rank, Recv(1 - rank), At(10), 7);
+       }
+       return j.state;
+     },
+     70, Cause::kStalledInFlight, {}},
+    {"a_ring_of_sends",
+     [] {
+       JobBuilder j(4);
+       for (int rank = 0; rank < 4; ++rank) j.Issue(rank, Send((rank + 1) % 4), At(10 + rank));
+       return j.state;
+     },
+     70, Cause::kDeadlock, {0, 1, 2, 3}, Certainty::kLikely},
+    {"two_ranks_send_to_each_other",
+     [] {
+       auto j = Pair();
+       for (int rank : {0, 1}) j.Issue(rank, Send(1 - rank), At(10));
+       return j.state;
+     },
+     70, Cause::kDeadlock, {0, 1}, Certainty::kLikely},
+    {"a_pipeline_waits_for_its_first_stage",
+     [] {
+       JobBuilder j(4);
+       for (int rank = 1; rank < 4; ++rank) j.Issue(rank, Recv(rank - 1), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {0}},
+    {"a_stage_that_died",
+     [] {
+       JobBuilder j(3);
+       for (int rank = 1; rank < 3; ++rank) j.Issue(rank, Recv(rank - 1), At(10));
+       j.Die(0, At(11));
+       return j.state;
+     },
+     70, Cause::kRankDied, {0}},
+    {"one_end_of_a_grouped_exchange_is_missing",
+     [] {
+       JobBuilder j(3);
+       for (int rank : {0, 1}) {
+         for (int peer = 0; peer < 3; ++peer) {
+           j.Issue(rank, Send(peer), At(10), 3);
+           j.Issue(rank, Recv(peer), At(10), 3);
+         }
+       }
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {2}},
+    {"send_before_the_collective_that_its_peer_is_in",
+     [] {
+       auto j = Pair();
+       j.Issue(0, Send(1), At(10));
+       j.Enter({1}, At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {0, 1}, Certainty::kLikely},
+};
+// clang-format on
+
+class PeerRulesTest : public testing::TestWithParam<RuleCase> {};
+
+TEST_P(PeerRulesTest, Blames) { ExpectVerdict(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Rules, PeerRulesTest, testing::ValuesIn(kCases), NameOfCase);
+
+// After a restart of the daemon the number of earlier sends is not known: these two may never meet.
+TEST(OtherSizesTest, OnlyAPairThatIsKnownIsConfirmedAtOnce) {
+  for (const bool is_known : {true, false}) {
+    auto j = Pair();
+    j.Issue(0, Send(1, 64), At(10));
+    j.Issue(1, Recv(0, 32), At(11));
+    if (!is_known) j.member(0).p2p_started = j.member(0).p2p_entered += 7;
+    const std::vector<Verdict> early = Diagnose(j.state, At(11.5), Limits());
+    ASSERT_EQ(early.size(), is_known ? 1u : 0u);
+    const std::vector<Verdict> late = Diagnose(j.state, At(70), Limits());
+    ASSERT_EQ(late.size(), 1u);
+    EXPECT_EQ(late[0].cause, Cause::kUnmatchedP2p);
+    EXPECT_EQ(late[0].at_once, is_known);
+  }
+}
+
+}  // namespace
+}  // namespace rollcall
