@@ -9,13 +9,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "daemon/diagnosis/incident_stacks.h"
 #include "daemon/diagnosis/versions.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
@@ -109,10 +109,6 @@ class IncidentLife {
   void Refresh(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
                const Limits& limits, View view, Events* events);
   void AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits, Events* events);
-  std::vector<int32_t> NextOfRest(const JobState& state);
-  std::vector<int32_t> NextOfNetwork(const JobState& state);
-  std::set<int32_t> AddStalled(const JobState& state);
-  std::vector<int32_t> NewStacks(const JobState& state, int64_t now_ns);
   void Remember(const Incident& incident);
   void Confirm(const JobState& state, int64_t now_ns, Events* events);
   void CloseIfOver(const JobState& state, int64_t now_ns, Events* events);
@@ -122,18 +118,10 @@ class IncidentLife {
   int count_;
   std::optional<Incident> live_;
   std::vector<Verdict> reported_;  // verdicts of the last event
-  int64_t stacks_taken_ns_ = 0;    // 0 if there is no second sample to take
-  int64_t stacks_apart_ns_ = 0;    // until the next one; 0 means the shortest
-  std::vector<int32_t> stacks_of_;
-  std::set<int32_t> has_stacks_;   // the same processes
-  std::set<uint64_t> stalled_;     // communicators, whose members were asked for their transfers
-  std::deque<int32_t> network_;    // processes that are to be asked for them, before the rest
-  std::set<int32_t> has_network_;  // those that were in network_
-  size_t rest_next_ = 0;           // first process of the next portion
-  int64_t rest_next_ns_ = 0;       // when the next portion is due
-  int64_t gone_since_ns_ = 0;      // when the last verdict ceased to hold; 0 if one holds
-  bool gone_alive_ = false;        // then, no rank had ended since the confirmation
-  size_t counted_ = 0;             // processes among which `ended_ranks` were counted
+  IncidentStacks stacks_;
+  int64_t gone_since_ns_ = 0;  // when the last verdict ceased to hold; 0 if one holds
+  bool gone_alive_ = false;    // then, no rank had ended since the confirmation
+  size_t counted_ = 0;         // processes among which `ended_ranks` were counted
   // Of the confirmed incident: the ranks that were out of reach at its confirmation, and still are.
   std::vector<int32_t> unheard_;
   size_t searched_ = SIZE_MAX;   // processes that FindProcesses() has seen
