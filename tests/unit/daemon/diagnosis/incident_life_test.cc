@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Incidents on a time line: a sequence of states and the events that result.
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 
 #include <gtest/gtest.h>
 
@@ -100,100 +100,6 @@ TEST_F(IncidentsTest, IgnoresAnExceptionAfterWhichARankMakesCalls) {
   job_.process(3).error = "ValueError: no at <stdin>:1";
   job_.process(3).error_ns = At(-1);  // before its last calls
   EXPECT_EQ(Look(10.3), Kinds());
-}
-
-TEST_F(IncidentsTest, SamplesTheRestInPortionsAndEachProcessOnce) {
-  JobBuilder job(600);
-  IncidentLife life("train");
-  job.Finish(24);
-  std::vector<int> all(599);
-  std::iota(all.begin(), all.end(), 0);
-  job.Enter(all, At(10));
-  std::set<int32_t> asked;
-  std::vector<size_t> portions;
-  for (int at = 25; at < 35; ++at) {
-    const auto verdicts = Diagnose(job.state, At(at), limits_);
-    for (const IncidentEvent& event : life.Update(job.state, verdicts, At(at), limits_)) {
-      if (event.kind == Kind::kTakeStacksAgain) continue;
-      if (event.kind == Kind::kTakeStacksOfRest) portions.push_back(event.take_stacks_of.size());
-      for (const int32_t process : event.take_stacks_of) {
-        EXPECT_TRUE(asked.insert(process).second) << process;
-      }
-    }
-  }
-  EXPECT_EQ(portions, (std::vector<size_t>{256, 256, 83}));
-  EXPECT_EQ(asked.size(), 600u);
-}
-
-TEST_F(IncidentsTest, SamplesAllMembersOfASmallCallThatStandsStillInFlight) {
-  JobBuilder job(8);
-  job.Finish(24);
-  job.Enter(JobBuilder::Ranks(0, 8), At(10));
-  IncidentLife life("train");
-  const auto look = [&](double at) {
-    return life.Update(job.state, Diagnose(job.state, At(at), limits_), At(at), limits_);
-  };
-  const std::vector<IncidentEvent> opened = look(25);
-  ASSERT_EQ(opened.size(), 1U);
-  EXPECT_EQ(opened[0].incident.verdicts[0].cause, Cause::kStalledInFlight);
-  std::vector<int32_t> asked = opened[0].take_stacks_of;
-  std::sort(asked.begin(), asked.end());
-  EXPECT_EQ(asked, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
-  const std::vector<IncidentEvent> again = look(26);
-  ASSERT_EQ(again.size(), 1U);
-  EXPECT_EQ(again[0].kind, Kind::kTakeStacksAgain);
-  EXPECT_EQ(again[0].take_stacks_of.size(), 8U) << "transfers that move between two samples";
-}
-
-// Neighbours are asked: the way over the transfers leads from rank to rank.
-TEST_F(IncidentsTest, OfALargeJobTheMembersOfTheStalledCallComeFirst) {
-  constexpr uint64_t kTp = 77;
-  JobBuilder job(6000);
-  std::vector<int> members;
-  for (int i = 0; i < 400; ++i) members.push_back(5000 + i);
-  job.AddCommunicator(kTp, "tp", members);
-  job.Finish(24);
-  job.Enter(JobBuilder::Ranks(0, 400), At(10));
-  IncidentLife life("train");
-  std::vector<std::vector<int32_t>> portions;
-  std::set<int32_t> asked;
-  for (int at = 25; at < 32; ++at) {
-    const auto verdicts = Diagnose(job.state, At(at), limits_);
-    for (const IncidentEvent& event : life.Update(job.state, verdicts, At(at), limits_)) {
-      if (event.kind == Kind::kTakeStacksAgain) continue;
-      portions.push_back(event.take_stacks_of);
-      for (const int32_t process : event.take_stacks_of) {
-        EXPECT_TRUE(asked.insert(process).second) << process;
-      }
-    }
-  }
-  ASSERT_GE(portions.size(), 4U);
-  EXPECT_EQ(portions[0].size(), 32U) << "the incident lists these";
-  EXPECT_EQ(portions[1].size(), 256U);
-  EXPECT_EQ(portions[2].size(), 400U - 256 - 32);
-  EXPECT_EQ(std::count_if(asked.begin(), asked.end(),
-                          [](int32_t process) { return process >= 5000 && process < 5400; }),
-            400);
-  EXPECT_EQ(portions[3].size(), 256U) << "then the even sample of the others";
-}
-
-TEST_F(IncidentsTest, OfAHugeCallAtMost4096MembersAreAskedForTheirTransfers) {
-  JobBuilder job(9000);
-  job.Finish(1);
-  job.Enter(JobBuilder::Ranks(0, 9000), At(10));
-  IncidentLife life("train");
-  std::vector<int32_t> first;
-  for (int at = 25; at < 50; ++at) {
-    const auto verdicts = Diagnose(job.state, At(at), limits_);
-    for (const IncidentEvent& event : life.Update(job.state, verdicts, At(at), limits_)) {
-      if (event.kind != Kind::kTakeStacksOfRest || first.size() >= 4096) continue;
-      first.insert(first.end(), event.take_stacks_of.begin(), event.take_stacks_of.end());
-    }
-  }
-  ASSERT_EQ(first.size(), 4096U);
-  EXPECT_EQ(first.front(), 32);
-  EXPECT_TRUE(std::is_sorted(first.begin(), first.end()));
-  EXPECT_EQ(first.back(), 32 + 4095) << "neighbours, without gaps";
 }
 
 TEST_F(IncidentsTest, ACallThatStandsStillInFlightLaterIsAskedForAgain) {

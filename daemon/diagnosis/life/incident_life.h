@@ -9,13 +9,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "daemon/diagnosis/life/stack_plan.h"
 #include "daemon/diagnosis/versions.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
@@ -46,6 +46,7 @@ struct IncidentEvent {
     kOpened,            // suspected: sample the stacks now
     kTakeStacksAgain,   // sample the same stacks again, to show which processes make progress
     kTakeStacksOfRest,  // sample the next portion of the other processes
+    kTakeTransfers,     // read what their transfers over the network wait for, without stacks
     kConfirmed,         // write the report, alert, act
     kUpdated,           // the verdicts have changed: rewrite the report if there is one
     kResolved,          // the job makes progress again
@@ -55,9 +56,16 @@ struct IncidentEvent {
   Incident incident;  // after the event
   // Indices into JobState::processes, culprits first, without ended processes. A sample of the
   // culprits if there are very many.
-  // Only for kOpened, kTakeStacksAgain, kTakeStacksOfRest and kUpdated.
+  // Only for kOpened, kUpdated, and the kinds that take something.
   std::vector<int32_t> take_stacks_of;
 };
+
+// Whether the incident itself has changed.
+constexpr bool HasNews(IncidentEvent::Kind kind) {
+  return kind != IncidentEvent::Kind::kTakeStacksAgain &&
+         kind != IncidentEvent::Kind::kTakeStacksOfRest &&
+         kind != IncidentEvent::Kind::kTakeTransfers;
+}
 
 // What a diagnosis can see of its job. A restarted daemon sees a part, until all hosts have
 // reported.
@@ -109,10 +117,6 @@ class IncidentLife {
   void Refresh(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
                const Limits& limits, View view, Events* events);
   void AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits, Events* events);
-  std::vector<int32_t> NextOfRest(const JobState& state);
-  std::vector<int32_t> NextOfNetwork(const JobState& state);
-  std::set<int32_t> AddStalled(const JobState& state);
-  std::vector<int32_t> NewStacks(const JobState& state, int64_t now_ns);
   void Remember(const Incident& incident);
   void Confirm(const JobState& state, int64_t now_ns, Events* events);
   void CloseIfOver(const JobState& state, int64_t now_ns, Events* events);
@@ -122,15 +126,7 @@ class IncidentLife {
   int count_;
   std::optional<Incident> live_;
   std::vector<Verdict> reported_;  // verdicts of the last event
-  int64_t stacks_taken_ns_ = 0;    // 0 if there is no second sample to take
-  int64_t stacks_apart_ns_ = 0;    // until the next one; 0 means the shortest
-  std::vector<int32_t> stacks_of_;
-  std::set<int32_t> has_stacks_;   // the same processes
-  std::set<uint64_t> stalled_;     // communicators, whose members were asked for their transfers
-  std::deque<int32_t> network_;    // processes that are to be asked for them, before the rest
-  std::set<int32_t> has_network_;  // those that were in network_
-  size_t rest_next_ = 0;           // first process of the next portion
-  int64_t rest_next_ns_ = 0;       // when the next portion is due
+  StackPlan stacks_;
   int64_t gone_since_ns_ = 0;      // when the last verdict ceased to hold; 0 if one holds
   bool gone_alive_ = false;        // then, no rank had ended since the confirmation
   size_t counted_ = 0;             // processes among which `ended_ranks` were counted
