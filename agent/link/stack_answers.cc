@@ -16,6 +16,7 @@ PendingRequest ToPending(uint64_t stream, const v1::TakeStacks& take) {
   request.request = take.request();
   request.processes = ProcessesIn(take.processes());
   request.children = take.children();
+  request.only_network = take.only_network();
   const int most = std::min(take.network_of_size(), static_cast<int>(kMostNetworkComms));
   request.network_of.assign(take.network_of().begin(), take.network_of().begin() + most);
   return request;
@@ -81,7 +82,9 @@ void StackAnswers::Run() {
 void StackAnswers::Answer(const PendingRequest& request) {
   for (const ProcessId process : request.processes) {
     sampled_ = process;
-    v1::ProcessStack stack = service_.Take(process, request.children, request.network_of);
+    v1::ProcessStack stack =
+        request.only_network ? service_.TransfersOf(process, request.network_of)
+                             : service_.Take(process, request.children, request.network_of);
     std::optional<v1::Evidence> evidence;
     if (listed_->Has(process)) evidence = service_.EvidenceOf(process);
     if (!Send(request, process, std::move(stack), evidence)) return;

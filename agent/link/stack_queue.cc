@@ -47,6 +47,7 @@ PendingRequest StackQueue::Pop() {
   one.owner = first.request.owner;
   one.children = first.request.children;
   one.network_of = first.request.network_of;
+  one.only_network = first.request.only_network;
   const std::vector<ProcessId>& processes = first.request.processes;
   if (!processes.empty()) {
     one.processes.push_back(processes[first.taken++]);

@@ -25,6 +25,7 @@ struct PendingRequest {
   int64_t owner = -1;                // whose processes these are: PayerOfReads()
   bool children = false;             // with the threads of what the processes have started
   std::vector<uint64_t> network_of;  // communicators, whose transfers the answer has
+  bool only_network = false;         // the answer has no stacks
 };
 
 class StackQueue {

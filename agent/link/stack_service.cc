@@ -103,6 +103,16 @@ v1::ProcessStack StackService::Take(ProcessId process, bool children,
   return why_not.empty() ? TakeFrom(process, children, network_of) : Refuse(process, why_not);
 }
 
+v1::ProcessStack StackService::TransfersOf(ProcessId process,
+                                           const std::vector<uint64_t>& network_of) {
+  const std::string why_not = WhyNot(process);
+  if (!why_not.empty()) return Refuse(process, why_not);
+  v1::ProcessStack transfers;
+  transfers.set_pid(process.pid);
+  AddNetwork({process, {}, PayerOfReads(options_.proc_root, process.pid)}, network_of, &transfers);
+  return transfers;
+}
+
 std::optional<v1::Evidence> StackService::EvidenceOf(ProcessId process) {
   const std::string& proc_root = options_.proc_root;
   return threads_.Get<v1::Evidence>(

@@ -181,7 +181,7 @@ bool HasPipeOpen(const std::string& proc_root, int32_t pid, const std::string& p
   });
 }
 
-std::string RemoveRecorderPipes(const std::string& prefix) {
+std::string RemoveRecorderFiles(const std::string& prefix, bool with_dumps) {
   std::string dump;
   if (prefix.empty()) return dump;
   const std::string pipes = RecorderPipes(prefix);
@@ -190,9 +190,12 @@ std::string RemoveRecorderPipes(const std::string& prefix) {
        !error && at != fs::directory_iterator(); at.increment(error)) {
     const std::string path = at->path().string();
     std::error_code ignored;
-    if (absl::StartsWith(path, pipes) && fs::is_fifo(at->symlink_status(ignored))) {
+    const fs::file_status about = at->symlink_status(ignored);
+    const bool is_dump = absl::StartsWith(path, prefix);
+    const bool is_pipe = absl::StartsWith(path, pipes) && fs::is_fifo(about);
+    if (is_pipe || (is_dump && with_dumps && fs::is_regular_file(about))) {
       fs::remove(path, ignored);
-    } else if (absl::StartsWith(path, prefix) && (dump.empty() || path < dump)) {
+    } else if (is_dump && (dump.empty() || path < dump)) {
       dump = path;
     }
   }

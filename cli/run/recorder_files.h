@@ -38,7 +38,8 @@ RecorderFiles FindRecorderFiles(const std::string& environ, int rank);
 // two jobs in one run have the same names, and the later one replaces the pipe of the other.
 bool HasPipeOpen(const std::string& proc_root, int32_t pid, const std::string& pipe);
 
-// Removes the pipes of a run that has ended. Returns one of its dumps, for people, or empty.
-std::string RemoveRecorderPipes(const std::string& prefix);
+// Removes the pipes of a run that has ended, and its dumps too if `with_dumps`. Returns a dump that
+// stays, for people, or empty.
+std::string RemoveRecorderFiles(const std::string& prefix, bool with_dumps);
 
 }  // namespace rollcall

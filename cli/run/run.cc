@@ -249,7 +249,7 @@ void Run::Finish() {
   RepeatVerdict(ended_ns);
   if (job_.has_started() && !reported_) services_.ExplainNoCommunicator();
   action_ = nullptr;  // it reads the folder
-  services_.RemoveFolder();
+  services_.RemoveFolder(/*ended_well=*/!reported_ && !job_.has_failed());
 }
 
 }  // namespace

@@ -263,8 +263,9 @@ bool RunServices::UsesRecorders() const {
          !flags_.judging.limits().watches_calls_only;
 }
 
-void RunServices::RemoveRecorderFiles() const {
-  const std::string dump = RemoveRecorderPipes(recorder_prefix_);
+// A communicator that a program aborts writes a dump, too: to the name that Rollcall has set.
+void RunServices::RemoveRecorderFiles(bool with_dumps) const {
+  const std::string dump = rollcall::RemoveRecorderFiles(recorder_prefix_, with_dumps);
   if (dump.empty()) return;
   spdlog::info("dumps of PyTorch's Flight Recorder are there:  rollcall analyze {}*",
                recorder_prefix_);
@@ -309,8 +310,8 @@ void RunServices::RemoveGpuDumpFiles() const {
   spdlog::info("a core dump of a GPU is there:  cuda-gdb -ex 'target cudacore {}'", dump);
 }
 
-void RunServices::RemoveFolder() {
-  RemoveRecorderFiles();
+void RunServices::RemoveFolder(bool ended_well) {
+  RemoveRecorderFiles(ended_well);
   RemoveGpuDumpFiles();
   const std::string path = directory_->path();
   const auto served = std::make_shared<UniqueFd>(std::move(served_));

@@ -35,8 +35,9 @@ class RunServices {
   void Start();
   // Ends agent and daemon, with their last tick and diagnosis.
   void Stop();
-  // Removes the folder of the segments. Afterwards the functions below are of no use.
-  void RemoveFolder();
+  // Removes the folder of the segments. Afterwards the functions below are of no use. `ended_well`:
+  // the job, without a verdict; its dumps of PyTorch's Flight Recorder are of no use either.
+  void RemoveFolder(bool ended_well);
 
   // What the job's processes need in their environment.
   std::map<std::string, std::string> EnvironmentOfJob() const;
@@ -69,7 +70,7 @@ class RunServices {
   void StartAgent();
   bool AgentSawCommunicators() const;
   bool UsesRecorders() const;
-  void RemoveRecorderFiles() const;
+  void RemoveRecorderFiles(bool with_dumps) const;
   void PrepareGpuDumps();
   void RemoveGpuDumpFiles() const;
 

@@ -65,7 +65,8 @@ StackRequest MakeStackRequest(const JobState& state, const IncidentEvent& event)
   request.incident = event.incident.id;
   request.is_rest = event.kind == IncidentEvent::Kind::kTakeStacksOfRest;
   request.network_of = StalledCommunicators(event.incident.verdicts);
-  if (request.is_rest) return request;
+  request.only_network = event.kind == IncidentEvent::Kind::kTakeTransfers;
+  if (request.is_rest || request.only_network) return request;
   const std::map<int32_t, RankRole> roles = RolesIn(event.incident.verdicts);
   for (RequestedProcess& process : request.processes) {
     const auto role = roles.find(process.index);

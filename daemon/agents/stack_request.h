@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/model/job_state.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -34,6 +34,7 @@ struct StackRequest {
   bool is_rest = false;              // for processes that an incident merges and does not list
   bool children = false;             // with the threads of what the processes have started
   std::vector<uint64_t> network_of;  // with the transfers of these communicators over the network
+  bool only_network = false;         // without stacks
   std::vector<RequestedProcess> processes;
 };
 
@@ -47,6 +48,7 @@ struct StackResult {
   int32_t process = -1;  // index in the job's state
   v1::ProcessStack stack;
   bool is_reply = true;  // false: the agent was not connected, and the stack has that error
+  bool only_network = false;
 };
 
 // A request of the start watch. `processes` are indices in the job's state.

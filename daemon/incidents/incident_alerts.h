@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/alerts/alerts.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/incidents/hang_rows.h"
 #include "daemon/incidents/incident_publisher.h"
 #include "daemon/incidents/incident_quota.h"

@@ -129,6 +129,7 @@ std::vector<StackRequest> IncidentBook::ActOnEvents(const JobState& state,
     Act(event, job);
     if (!event.take_stacks_of.empty()) {
       requests.push_back(MakeStackRequest(state, event));
+      if (requests.back().only_network) continue;  // the incident has no stacks of these
       IncidentRecord* record = FindRecord(event.incident.id, job);
       record->awaited.Add(requests.back(), timeline_->Now());
     }
@@ -147,8 +148,7 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
     record->confirmed_ns = event.incident.confirmed_ns;
     store_.silenced.Check(*job, record);  // so that the history has it at once
   }
-  if (event.kind != IncidentEvent::Kind::kTakeStacksAgain &&
-      event.kind != IncidentEvent::Kind::kTakeStacksOfRest) {
+  if (HasNews(event.kind)) {
     store_.publisher.Save(record);  // before its alert
   }
   Count(event, job);

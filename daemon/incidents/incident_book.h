@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "daemon/agents/stack_request.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/incidents/book_reader.h"
 #include "daemon/incidents/incident_stacks.h"
 #include "daemon/incidents/incident_store.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/incidents/awaited_stacks.h"
 #include "daemon/jobs/known_hosts.h"
 #include "daemon/model/job_key.h"

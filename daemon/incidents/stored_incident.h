@@ -2,7 +2,7 @@
 // Incidents of an earlier daemon, for the one that continues them. Pure.
 #pragma once
 
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

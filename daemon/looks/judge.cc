@@ -13,7 +13,7 @@
 #include "base/durations.h"
 #include "daemon/agents/stack_limits.h"
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/diagnosis/standing/standing_ranks.h"
 #include "daemon/diagnosis/versions.h"
 #include "daemon/looks/group.h"

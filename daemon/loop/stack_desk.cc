@@ -37,6 +37,7 @@ std::map<std::string, v1::DaemonMessage> MessagesFor(uint64_t number, const Stac
     take->set_request(number);
     take->set_children(request.children);
     take->mutable_network_of()->Assign(request.network_of.begin(), request.network_of.end());
+    take->set_only_network(request.only_network);
     v1::ProcessRef* wanted = take->add_processes();
     wanted->set_pid(process.pid);
     wanted->set_start_time(process.start_time);
@@ -126,6 +127,10 @@ void StackDesk::KeepNetwork(const StackResult& result) {
 
 // Passes the result to the incident that requested it, if any, and to the job's state.
 void StackDesk::Deliver(const StackResult& result) {
+  if (result.only_network) {
+    KeepNetwork(result);
+    return;
+  }
   StackChange change;
   if (!result.incident.empty()) {
     const auto judged = incidents_->AddStack(result);

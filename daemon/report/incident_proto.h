@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

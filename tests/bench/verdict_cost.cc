@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/report/html.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/json.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/model/job_model.h"
 #include "job_plan.h"
 #include "timeline.h"

@@ -82,8 +82,8 @@ def test_no_folder_holds_more_than_about_sixty_files():
     assert {folder: size for folder, size in sizes.items() if size > MOST_FILES} == {}
 
 
-PURE = ["daemon/model/waits", "daemon/model", "daemon/words", "daemon/rules/members", "daemon/rules",
-        "daemon/diagnosis/hosts", "daemon/diagnosis/waits", "daemon/diagnosis", "daemon/report/stacks"]
+PURE = [folder for folder in ORDER
+        if re.match(r"daemon/((model|words|rules|diagnosis)\b|report/stacks$)", folder)]
 IMPURE = re.compile(r'^#include [<"](grpc|google/protobuf|rollcall/v1|spdlog|sqlite3|httplib|unistd'
                     r'|sys/|fcntl|thread|mutex|fstream|chrono|absl/time)', re.MULTILINE)
 

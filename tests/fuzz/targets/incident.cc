@@ -2,7 +2,7 @@
 // Incidents of a history that is damaged, or of a daemon of another release: continued by a
 // restarted daemon, shown, and made anonymous.
 #include "daemon/access/clean_message.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/incidents/returning_hosts.h"
 #include "daemon/incidents/stored_incident.h"
 #include "daemon/report/anonymize.h"

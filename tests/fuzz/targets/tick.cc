@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/access/clean_message.h"
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/diagnosis/post_mortem.h"
 #include "daemon/jobs/job_store.h"
 #include "daemon/jobs/tick_facts.h"

@@ -2,9 +2,12 @@
 // Large jobs in which very many ranks are at fault at once, for tests and benches of the cost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/model/job_state.h"
 
@@ -26,6 +29,7 @@ enum class Fault : uint8_t {
   kGuessedExcuse,     // every second rank may wait in a call on another communicator
   kTwoOpen,           // all ranks have entered two calls, and neither ends
   kInStore,           // every second rank waits in the store to send its first message
+  kRingStands,        // one GPU of a ring sends nothing; 32,768 ranks at most have their transfers
 };
 
 inline constexpr struct {
@@ -37,6 +41,7 @@ inline constexpr struct {
     {Fault::kHalfStopped, "half stopped"},  {Fault::kAllDiffer, "all differ"},
     {Fault::kAllCaptured, "half captured"}, {Fault::kGuessedExcuse, "half excused"},
     {Fault::kTwoOpen, "two open"},          {Fault::kInStore, "half in the store"},
+    {Fault::kRingStands, "ring stands"},
 };
 
 inline CallRecord MakeRecord(uint64_t position, uint64_t count) {
@@ -51,6 +56,33 @@ inline CallRecord MakeRecord(uint64_t position, uint64_t count) {
 inline void SetRecords(std::initializer_list<CallRecord> records, Member* member) {
   member->records = LazyVector<CallRecord>();
   for (const CallRecord& record : records) member->records.push_back(record);
+}
+
+// What a rank waits for in a ring over two channels, each rank on a host of its own: for data from
+// the rank before it, which the one in the middle has and does not pass on.
+inline void SetTransfers(int32_t rank, int32_t ranks, Process* process) {
+  if (rank >= 32768) return;
+  const bool has_data = rank == std::min(ranks, 32768) / 2;
+  NetworkSample sample;
+  sample.communicator = 1;
+  sample.rank = sample.process = rank;
+  for (const int32_t channel : {0, 1}) {
+    for (const bool sends : {true, false}) {
+      NetworkState state;
+      state.channel = channel;
+      state.peer = (rank + (sends ? 1 : ranks - 1)) % ranks;
+      state.sends = sends;
+      state.begun = 8;
+      state.ended = !sends && has_data ? 8 : 4;
+      state.wait = sends      ? NetworkWait::kSendGpu
+                   : has_data ? NetworkWait::kNone
+                              : NetworkWait::kReceive;
+      state.since_ns = kStart + kSecondNs;
+      sample.states.push_back(state);
+    }
+  }
+  process->network = std::make_shared<const std::vector<NetworkSample>>(1, sample);
+  process->network_ns = kNow - kSecondNs;
 }
 
 inline void SetFault(Fault fault, int32_t rank, int32_t ranks, Process* process, Member* member) {
@@ -93,6 +125,9 @@ inline void SetFault(Fault fault, int32_t rank, int32_t ranks, Process* process,
       if (second) leave_out();
       break;
     case Fault::kTwoOpen:
+      break;
+    case Fault::kRingStands:
+      SetTransfers(rank, ranks, process);
       break;
     case Fault::kInStore:
       if (!second) break;

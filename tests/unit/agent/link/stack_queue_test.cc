@@ -91,11 +91,13 @@ TEST(StackQueueTest, EachProcessOfARequestIsAskedForTheSame) {
   PendingRequest request = RequestFor(2);
   request.children = true;
   request.network_of = {7, 8};
+  request.only_network = true;
   ASSERT_TRUE(queue.Push(&request));
   for (int i = 0; i < 2; ++i) {
     const PendingRequest one = queue.Pop();
     EXPECT_TRUE(one.children);
     EXPECT_EQ(one.network_of, (std::vector<uint64_t>{7, 8}));
+    EXPECT_TRUE(one.only_network);
   }
 }
 

@@ -358,5 +358,27 @@ TEST(StackServiceTest, LooksForTransfersOnlyOfProcessesThatItIsAskedFor) {
   EXPECT_EQ(looks, 1);
 }
 
+TEST(StackServiceTest, ReadsTransfersAloneWithoutASampleAndWithoutAShareOfTheSamples) {
+  const Sleeper sleeper;
+  int looks = 0;
+  StackServiceOptions options;
+  options.max_per_minute = 1;
+  options.segment_of = [&looks](ProcessId) {
+    ++looks;
+    return ServedSegment();
+  };
+  StackService service = ServiceFor(sleeper.id(), options);
+  for (int i = 1; i < 4; ++i) {
+    const v1::ProcessStack transfers = service.TransfersOf(sleeper.id(), {7});
+    EXPECT_EQ(looks, i);
+    EXPECT_EQ(transfers.pid(), sleeper.id().pid);
+    EXPECT_EQ(transfers.threads_size(), 0);
+    EXPECT_EQ(transfers.error(), "");
+  }
+  EXPECT_GE(service.Take(sleeper.id()).threads_size(), 1);
+  EXPECT_NE(service.TransfersOf({1, 1}, {7}).error(), "") << "a process that it does not watch";
+  EXPECT_EQ(looks, 3);
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -72,16 +72,17 @@ TEST(RecorderFilesTest, AreNoneWithoutOneOfTheNamesOrARank) {
   EXPECT_EQ(FindRecorderFiles("", 0).pipe, "");
 }
 
-TEST(RecorderFilesTest, PipesOfARunAreRemovedAndDumpsStay) {
+TEST(RecorderFilesTest, PipesOfARunAreRemovedAndDumpsIfItEndedWell) {
   const std::string prefix = MakeRecorderPrefix();
   ASSERT_NE(prefix, "");
   const std::string pipe = RecorderPipes(prefix) + "0.pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(RemoveRecorderPipes(prefix), "");
+  EXPECT_EQ(RemoveRecorderFiles(prefix, false), "");
   EXPECT_FALSE(std::filesystem::exists(pipe));
   std::ofstream(prefix + "0") << "dump";
-  EXPECT_EQ(RemoveRecorderPipes(prefix), prefix + "0");
-  EXPECT_TRUE(std::filesystem::remove(prefix + "0"));
+  EXPECT_EQ(RemoveRecorderFiles(prefix, false), prefix + "0");
+  EXPECT_EQ(RemoveRecorderFiles(prefix, true), "");
+  EXPECT_FALSE(std::filesystem::exists(prefix + "0"));
 }
 
 TEST(RecorderFilesTest, TheNameOfAPipeDoesNotShowThatOfTheDump) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/model/waits/idle_loops.h"
 #include "job_builder.h"
 

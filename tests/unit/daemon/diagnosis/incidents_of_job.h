@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -31,11 +31,7 @@ class IncidentsTest : public testing::Test {
   // Without the events that ask for more stacks.
   Kinds LookPastStacks(double at) {
     Kinds kinds = Look(at);
-    kinds.erase(std::remove_if(kinds.begin(), kinds.end(),
-                               [](Kind kind) {
-                                 return kind == Kind::kTakeStacksAgain ||
-                                        kind == Kind::kTakeStacksOfRest;
-                               }),
+    kinds.erase(std::remove_if(kinds.begin(), kinds.end(), [](Kind kind) { return !HasNews(kind); }),
                 kinds.end());
     return kinds;
   }

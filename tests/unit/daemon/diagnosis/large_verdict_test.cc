@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "daemon/rules/stuck_call.h"
 #include "daemon/words/sentences.h"
 #include "job_builder.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "job_builder.h"
 
 namespace rollcall {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 #include "job_builder.h"
 
 namespace rollcall {

@@ -243,6 +243,30 @@ TEST_F(StackDeskTest, TheTransfersOfEveryAskedProcessAreKept) {
   }
 }
 
+TEST_F(StackDeskTest, AReplyWithTransfersAloneIsNoPictureOfAStack) {
+  LookUntilConfirmed();
+  send_ = [this](const v1::TakeStacks& take) {
+    EXPECT_TRUE(take.only_network());
+    for (const v1::ProcessRef& process : take.processes()) {
+      v1::StackReply reply = Reply(take.request(), process.pid(), "of an older agent");
+      *reply.mutable_stack()->add_network() = TransfersOn(5);
+      desk_->OnStackReply(TheAgent(), reply);
+    }
+    return true;
+  };
+  const std::string before = incidents_->reader().All("")[0].SerializeAsString();
+  StackRequest request;
+  store_.Read(kJob, [&](const JobState& state) {
+    request = MakeStackRequest(state, std::vector<int32_t>{0});
+  });
+  request.incident = incidents_->reader().All("")[0].id();
+  request.network_of = {5};
+  request.only_network = true;
+  desk_->Request(request);
+  EXPECT_NE(store_.Get(kJob).processes.at(0).network, nullptr);
+  EXPECT_EQ(incidents_->reader().All("")[0].SerializeAsString(), before);
+}
+
 TEST_F(StackDeskTest, AReplyOfAnOldAgentHasNoTransfers) {
   send_ = [this](const v1::TakeStacks& take) {
     for (const v1::ProcessRef& process : take.processes()) {

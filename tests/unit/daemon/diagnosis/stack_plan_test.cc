@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which processes an incident asks for their stacks, and when.
+#include "daemon/diagnosis/life/stack_plan.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -12,9 +15,9 @@
 namespace rollcall {
 namespace {
 
-class IncidentStacksTest : public IncidentsTest {};
+class StackPlanTest : public IncidentsTest {};
 
-TEST_F(IncidentStacksTest, SamplesRanksThatBeginToWaitLater) {
+TEST_F(StackPlanTest, SamplesRanksThatBeginToWaitLater) {
   job_.Finish(24);
   job_.Enter({3}, At(10), Broadcast());
   job_.Enter({0, 1}, At(10));
@@ -25,7 +28,7 @@ TEST_F(IncidentStacksTest, SamplesRanksThatBeginToWaitLater) {
   EXPECT_EQ(events_[events_.size() - 2].take_stacks_of, (std::vector<int32_t>{2}));
 }
 
-TEST_F(IncidentStacksTest, SamplesTheRestInPortionsAndEachProcessOnce) {
+TEST_F(StackPlanTest, SamplesTheRestInPortionsAndEachProcessOnce) {
   JobBuilder job(600);
   IncidentLife life("train");
   job.Finish(24);
@@ -48,7 +51,7 @@ TEST_F(IncidentStacksTest, SamplesTheRestInPortionsAndEachProcessOnce) {
   EXPECT_EQ(asked.size(), 600u);
 }
 
-TEST_F(IncidentStacksTest, SamplesAllMembersOfASmallCallThatStandsStillInFlight) {
+TEST_F(StackPlanTest, SamplesAllMembersOfASmallCallThatStandsStillInFlight) {
   JobBuilder job(8);
   job.Finish(24);
   job.Enter(JobBuilder::Ranks(0, 8), At(10));
@@ -69,7 +72,7 @@ TEST_F(IncidentStacksTest, SamplesAllMembersOfASmallCallThatStandsStillInFlight)
 }
 
 // Neighbours are asked: the way over the transfers leads from rank to rank.
-TEST_F(IncidentStacksTest, OfALargeJobTheMembersOfTheStalledCallComeFirst) {
+TEST_F(StackPlanTest, OfALargeJobTheMembersOfTheStalledCallComeFirst) {
   constexpr uint64_t kTp = 77;
   JobBuilder job(6000);
   std::vector<int> members;
@@ -100,26 +103,33 @@ TEST_F(IncidentStacksTest, OfALargeJobTheMembersOfTheStalledCallComeFirst) {
   EXPECT_EQ(portions[3].size(), 256U) << "then the even sample of the others";
 }
 
-TEST_F(IncidentStacksTest, OfAHugeCallAtMost4096MembersAreAskedForTheirTransfers) {
-  JobBuilder job(9000);
+TEST_F(StackPlanTest, ReadsTheTransfersOfTheOtherMembersOfAHugeCallWithoutStacks) {
+  JobBuilder job(40000);
   job.Finish(1);
-  job.Enter(JobBuilder::Ranks(0, 9000), At(10));
+  job.Enter(JobBuilder::Ranks(0, 40000), At(10));
   IncidentLife life("train");
-  std::vector<int32_t> first;
-  for (int at = 25; at < 50; ++at) {
+  std::vector<int32_t> members, others;
+  for (int at = 25; at < 70; ++at) {
     const auto verdicts = Diagnose(job.state, At(at), limits_);
     for (const IncidentEvent& event : life.Update(job.state, verdicts, At(at), limits_)) {
-      if (event.kind != Kind::kTakeStacksOfRest || first.size() >= 4096) continue;
-      first.insert(first.end(), event.take_stacks_of.begin(), event.take_stacks_of.end());
+      const std::vector<int32_t>& of = event.take_stacks_of;
+      const bool is_member = event.kind == Kind::kTakeStacksOfRest && members.size() < 4096;
+      if (is_member) members.insert(members.end(), of.begin(), of.end());
+      if (event.kind != Kind::kTakeTransfers) continue;
+      EXPECT_LE(of.size(), 1024U);
+      others.insert(others.end(), of.begin(), of.end());
     }
   }
-  ASSERT_EQ(first.size(), 4096U);
-  EXPECT_EQ(first.front(), 32);
-  EXPECT_TRUE(std::is_sorted(first.begin(), first.end()));
-  EXPECT_EQ(first.back(), 32 + 4095) << "neighbours, without gaps";
+  ASSERT_EQ(members.size(), 4096U);
+  EXPECT_EQ(members.front(), 32);
+  EXPECT_TRUE(std::is_sorted(members.begin(), members.end()));
+  EXPECT_EQ(members.back(), 32 + 4095) << "neighbours, without gaps";
+  ASSERT_EQ(others.size(), 32768U - 4096);
+  EXPECT_EQ(others.front(), 32 + 4096);
+  EXPECT_EQ(others.back(), 32 + 32767);
 }
 
-TEST_F(IncidentStacksTest, ACallThatStandsStillInFlightLaterIsAskedForAgain) {
+TEST_F(StackPlanTest, ACallThatStandsStillInFlightLaterIsAskedForAgain) {
   RanksWait(10);
   EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
   EXPECT_EQ(events_[0].take_stacks_of.size(), 4U);

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/diagnosis/incident_stacks.h"
+#include "daemon/diagnosis/life/stack_plan.h"
 #include "daemon/diagnosis/versions.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
@@ -46,6 +46,7 @@ struct IncidentEvent {
     kOpened,            // suspected: sample the stacks now
     kTakeStacksAgain,   // sample the same stacks again, to show which processes make progress
     kTakeStacksOfRest,  // sample the next portion of the other processes
+    kTakeTransfers,     // read what their transfers over the network wait for, without stacks
     kConfirmed,         // write the report, alert, act
     kUpdated,           // the verdicts have changed: rewrite the report if there is one
     kResolved,          // the job makes progress again
@@ -55,9 +56,16 @@ struct IncidentEvent {
   Incident incident;  // after the event
   // Indices into JobState::processes, culprits first, without ended processes. A sample of the
   // culprits if there are very many.
-  // Only for kOpened, kTakeStacksAgain, kTakeStacksOfRest and kUpdated.
+  // Only for kOpened, kUpdated, and the kinds that take something.
   std::vector<int32_t> take_stacks_of;
 };
+
+// Whether the incident itself has changed.
+constexpr bool HasNews(IncidentEvent::Kind kind) {
+  return kind != IncidentEvent::Kind::kTakeStacksAgain &&
+         kind != IncidentEvent::Kind::kTakeStacksOfRest &&
+         kind != IncidentEvent::Kind::kTakeTransfers;
+}
 
 // What a diagnosis can see of its job. A restarted daemon sees a part, until all hosts have
 // reported.
@@ -118,10 +126,10 @@ class IncidentLife {
   int count_;
   std::optional<Incident> live_;
   std::vector<Verdict> reported_;  // verdicts of the last event
-  IncidentStacks stacks_;
-  int64_t gone_since_ns_ = 0;  // when the last verdict ceased to hold; 0 if one holds
-  bool gone_alive_ = false;    // then, no rank had ended since the confirmation
-  size_t counted_ = 0;         // processes among which `ended_ranks` were counted
+  StackPlan stacks_;
+  int64_t gone_since_ns_ = 0;      // when the last verdict ceased to hold; 0 if one holds
+  bool gone_alive_ = false;        // then, no rank had ended since the confirmation
+  size_t counted_ = 0;             // processes among which `ended_ranks` were counted
   // Of the confirmed incident: the ranks that were out of reach at its confirmation, and still are.
   std::vector<int32_t> unheard_;
   size_t searched_ = SIZE_MAX;   // processes that FindProcesses() has seen

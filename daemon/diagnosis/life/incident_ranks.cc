@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/incident_ranks.h"
+#include "daemon/diagnosis/life/incident_ranks.h"
 
 #include <algorithm>
 #include <optional>

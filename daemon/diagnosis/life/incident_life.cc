@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/diagnosis/incident_life.h"
+#include "daemon/diagnosis/life/incident_life.h"
 
 #include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
-#include "daemon/diagnosis/incident_ranks.h"
+#include "daemon/diagnosis/life/incident_ranks.h"
 #include "daemon/model/incident_id.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/freshness.h"
@@ -21,6 +21,7 @@ constexpr int64_t kResolveAfterNs = kSecond;
 // that they decide, if they come within this time. A job that is ended at the confirmation gets no
 // better verdict.
 constexpr int64_t kOthersComeWithinNs = kSecond;
+
 bool IsForGood(Cause cause) {
   return cause == Cause::kRankExited || cause == Cause::kRankDied || cause == Cause::kNcclError;
 }
@@ -126,7 +127,7 @@ void IncidentLife::Restore(Incident incident) {
   reported_ = live_->verdicts;
   searched_ = SIZE_MAX;
   unheard_.clear();
-  stacks_ = {};
+  stacks_ = StackPlan();
   if (live_->state == IncidentState::kConfirmed) Remember(*live_);
 }
 
@@ -259,17 +260,20 @@ void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdi
   live_ = std::move(incident);
   reported_ = verdicts;
   gone_since_ns_ = 0;
-  events->push_back({IncidentEvent::Kind::kOpened, *live_, stacks_.Open(state, verdicts, now_ns)});
+  stacks_ = StackPlan();
+  events->push_back({IncidentEvent::Kind::kOpened, *live_, stacks_.First(state, verdicts, now_ns)});
 }
 
 void IncidentLife::AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits,
                                 Events* events) {
-  IncidentStacks::Due due = stacks_.Ask(state, live_->verdicts, now_ns, limits);
-  if (due.again) {
-    events->push_back({IncidentEvent::Kind::kTakeStacksAgain, *live_, *std::move(due.again)});
+  const std::pair<IncidentEvent::Kind, std::vector<int32_t>> asks[] = {
+      {IncidentEvent::Kind::kTakeStacksAgain, stacks_.Again(state, live_->verdicts, now_ns, limits)},
+      {IncidentEvent::Kind::kTakeStacksOfRest, stacks_.Rest(state, now_ns)},
+      {IncidentEvent::Kind::kTakeTransfers, stacks_.Transfers(state, now_ns)},
+  };
+  for (const auto& [kind, processes] : asks) {
+    if (!processes.empty()) events->push_back({kind, *live_, processes});
   }
-  if (due.rest.empty()) return;
-  events->push_back({IncidentEvent::Kind::kTakeStacksOfRest, *live_, std::move(due.rest)});
 }
 
 void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& verdicts,
@@ -300,8 +304,7 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
   if (RestsOnOldReports(verdicts) || SameFindings(reported_, verdicts)) return;
   reported_ = verdicts;
   if (is_confirmed) Remember(*live_);
-  events->push_back(
-      {IncidentEvent::Kind::kUpdated, *live_, stacks_.Update(state, verdicts, now_ns)});
+  events->push_back({IncidentEvent::Kind::kUpdated, *live_, stacks_.New(state, verdicts, now_ns)});
 }
 
 void IncidentLife::Remember(const Incident& incident) {
@@ -351,8 +354,8 @@ void IncidentLife::Close(IncidentState how, int64_t now_ns, Events* events) {
        {}});
   live_.reset();
   gone_since_ns_ = 0;
+  stacks_ = StackPlan();
   unheard_.clear();
-  stacks_ = {};
 }
 
 }  // namespace rollcall
