@@ -68,9 +68,7 @@ class FreshnessTest : public testing::Test {
   Kinds Look(double at) {
     Kinds kinds;
     for (const IncidentEvent& event : life_.Update(job_.state, Diagnosed(at), At(at), limits_)) {
-      const bool is_of_stacks =
-          event.kind == Kind::kTakeStacksAgain || event.kind == Kind::kTakeStacksOfRest;
-      if (!is_of_stacks) kinds.push_back(event.kind);
+      if (HasNews(event.kind)) kinds.push_back(event.kind);
     }
     return kinds;
   }
