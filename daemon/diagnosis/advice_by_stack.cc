@@ -16,7 +16,9 @@ bool ReadsATerminal(const Verdict& v) {
           CulpritIsIn(v, {" read ", "__libc_read "}));
 }
 
+// Connections of multiprocessing read() from sockets, too.
 bool WaitsForInput(const Verdict& v) {
+  if (CulpritIsIn(v, {"_ConnectionBase."})) return false;
   if (IsAbsence(v) && ReadsATerminal(v)) return true;
   return AbsentIsIn(v, waits::kTerminal);
 }
@@ -89,7 +91,10 @@ bool WaitsInAnotherLibrary(const Verdict& v) {
   return AbsentIsIn(v, waits::kOtherLibrary);
 }
 
-bool InSignalHandler(const Verdict& v) { return AbsentIsIn(v, waits::kSignalHandler); }
+bool InSignalHandler(const Verdict& v) {
+  if (AbsentIsIn(v, waits::kSignalHandler)) return true;
+  return (IsContradiction(v.cause) || IsAbsence(v)) && CulpritIsIn(v, {kSignalInACall});
+}
 
 bool CollectsGarbage(const Verdict& v) { return AbsentIsIn(v, {"gc_collect", ".__del__ "}); }
 

@@ -171,7 +171,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     AddLosses(job, &verdict);
     AddForbiddenStacks(job, &verdict);
     AddHostEvidence(job, &verdict);
-    WeighStarvedHosts(job, &verdict);
+    WeighStarvedHosts(job, limits, &verdict);
     FindCallSites(job, &verdict);
     AddDeparture(job, &verdict);
     verdict.summary = Summarize(verdict, period);

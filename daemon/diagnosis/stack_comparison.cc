@@ -89,6 +89,7 @@ class Parting {
     found.file = c_.file;
     found.culprit_line = c_.line;
     found.waiter_line = w_.line;
+    found.shares_loop = shares_loop_;
     found.kind = c_.line == w_.line ? BelowOneLine() : BetweenLines(&found);
     if (found.kind == Kind::kExtra) {
       found.condition_line = own_condition_;
@@ -99,6 +100,7 @@ class Parting {
       found.condition_line = others_condition_;
       found.skips_at = FindEndOfPass();
       found.in_each_pass = ComesByInEachPass();
+      found.in_own_loop = c_.line == w_.line && IsInOwnLoop();
     }
     return found;
   }
@@ -206,10 +208,14 @@ class Parting {
 
   // In a loop of a function that the others are not in, it makes a further pass.
   bool RepeatsInOwnLoop() const {
-    return call_.is_in_call && call_.repeats && shares_loop_ &&
-           std::any_of(
-               culprits_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, culprits_.end(),
-               [](const ProgramFrame& frame) { return FindLoopOfOne(frame, 0) != nullptr; });
+    return call_.is_in_call && call_.repeats && shares_loop_ && IsInOwnLoop();
+  }
+
+  // In a function that the others are not in.
+  bool IsInOwnLoop() const {
+    return std::any_of(
+        culprits_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, culprits_.end(),
+        [](const ProgramFrame& frame) { return FindLoopOfOne(frame, 0) != nullptr; });
   }
 
   // Each pass of the loop that both are in makes the others' call. The culprit is in another one of

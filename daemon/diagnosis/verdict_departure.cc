@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/advice_patterns.h"
 #include "daemon/diagnosis/members_by_process.h"
@@ -27,9 +28,14 @@ constexpr size_t kMostPastCalls = 1024;  // of its past
 constexpr size_t kLeastPastCalls = 4;    // before the call; fewer are the set-up
 constexpr size_t kWithoutAPeriod = 16;
 
+// PyTorch creates a communicator with its first call: the absent are in a call of another one.
+bool IsFirstUse(const Verdict& v) {
+  return Is(v, Cause::kInitIncomplete) && WaitsForRanks(v) && PlacesAreKnown(v);
+}
+
 bool MayDepart(const Verdict& v) {
   return IsContradiction(v.cause) || Is(v, Cause::kMissingRank) || Is(v, Cause::kUnmatchedP2p) ||
-         Is(v, Cause::kTeardownHang);
+         Is(v, Cause::kTeardownHang) || IsFirstUse(v);
 }
 
 // The number of calls that count as "each step" before the last one.
@@ -76,6 +82,18 @@ uint64_t PositionOfCulprit(const Verdict& verdict) {
     }
   }
   return verdict.position;
+}
+
+// The culprit's collectives up to the one in which it waits, on any communicator; empty if it waits
+// in none, or in those of several ranks.
+std::vector<const CallRecord*> FindCallsElsewhere(const JobState& job, int32_t process) {
+  const Process* known = FindProcess(job, process);
+  if (known == nullptr || known->holds_several || known->blocked.empty()) return {};
+  const auto comm = job.communicators.find(known->blocked.front().communicator);
+  if (comm == job.communicators.end()) return {};
+  const Member* member = MembersByProcess(comm->second).Find(process);
+  if (member == nullptr || member->entered == 0) return {};
+  return CallsUpTo(*member, member->entered - 1);
 }
 
 // The culprit's collectives up to its odd call; empty if unknown.
@@ -162,13 +180,23 @@ void PreferOwnLine(const std::string& site, int32_t rank, Verdict* verdict) {
                                            ", where a rank that waits has made none"));
 }
 
+// Within one pass of a larger loop, a loop over messages has other passes on each rank, or only
+// waits for them.
+bool LeftALoopOfMessages(const Verdict& verdict) {
+  const StackDeparture& departure = verdict.departure;
+  return Is(verdict, Cause::kUnmatchedP2p) && departure.kind == Kind::kLeftLoop &&
+         departure.shares_loop && departure.loop_first == 0;
+}
+
 // A rank that is one pass ahead has left out the rest of a pass, or made the begin of one more: of
 // rank 0 alone the latter is as likely (`if rank == 0: validate()`), and of any rank where the
 // source lets no pass go without the others' line; unless the line of its call is known, or that of
 // a `continue` before the others' call.
 bool MayBeOnePassMore(const Verdict& verdict, Habit habit) {
   const StackDeparture& departure = verdict.departure;
-  if (departure.kind != Kind::kSkipped || habit != Habit::kAlike) return false;
+  if (departure.kind != Kind::kSkipped) return false;
+  if (departure.in_own_loop) return true;
+  if (habit != Habit::kAlike) return false;
   if (departure.skips_at != 0 || departure.culprit_line >= departure.waiter_line) return false;
   const bool is_rank0 = verdict.culprits.size() == 1 && verdict.culprits[0].rank == 0;
   return is_rank0 || departure.in_each_pass;
@@ -191,13 +219,15 @@ void JudgeOnePassMore(const std::vector<const CallRecord*>& calls, int32_t rank,
   StackDeparture& departure = verdict->departure;
   const StepDeparture step = DepartFromStep(TokensOfCalls(calls), SignatureOf(verdict->call), true);
   if (step.kind == DivergenceKind::kSkipped) return;
-  if (step.kind != DivergenceKind::kExtra && !departure.in_each_pass) {
+  const bool allows_more = departure.in_each_pass || departure.in_own_loop;
+  if (step.kind != DivergenceKind::kExtra && !allows_more) {
     departure = StackDeparture();
     return;
   }
   departure.kind = Kind::kExtra;
-  departure.is_again = true;
   departure.condition_line = 0;
+  if (departure.in_own_loop) return;
+  departure.is_again = true;
   verdict->evidence.push_back(absl::StrCat(
       "rank ", rank, " is at line ", departure.culprit_line, " of `", departure.function,
       "` again, and a rank that waits still at line ", departure.waiter_line,
@@ -235,9 +265,13 @@ void AddDeparture(const JobState& job, Verdict* verdict) {
   if (place == verdict->places.end()) return;
   const auto& culprit = verdict->culprits[static_cast<size_t>(place - verdict->places.begin())];
   const std::vector<const CallRecord*> calls = FindCalls(job, *verdict, culprit.process);
-  const CulpritsCall call = {JudgeLast(calls), WaitsForRanks(*verdict), RepeatsLast(calls),
+  // A rank that is absent may be in a call that it makes in each step.
+  const std::vector<const CallRecord*> elsewhere =
+      Is(*verdict, Cause::kUnmatchedP2p) ? FindCallsElsewhere(job, culprit.process) : calls;
+  const CulpritsCall call = {JudgeLast(elsewhere), WaitsForRanks(*verdict), RepeatsLast(calls),
                              WaitsDirectly(*verdict)};
   verdict->departure = CompareStacks(place->program, verdict->waiting_place.program, call);
+  if (LeftALoopOfMessages(*verdict)) verdict->departure = StackDeparture();
   if (MayBeOnePassMore(*verdict, call.habit)) JudgeOnePassMore(calls, culprit.rank, verdict);
   PreferOwnLine(FindOwnLine(job, *verdict, culprit.process), culprit.rank, verdict);
   SetDivergence(calls, call.habit, verdict);

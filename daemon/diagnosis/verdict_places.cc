@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/members_by_process.h"
 #include "daemon/model/calling_threads.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/places.h"
@@ -29,17 +31,38 @@ const StackPlace* FindThreadPlace(const Process& process, const std::vector<uint
   return nullptr;
 }
 
+// The communicator of a verdict, and its members by their processes.
+struct Callers {
+  explicit Callers(const Communicator& comm) : communicator(comm), members(comm) {}
+
+  // When the process entered the call in which it waits; 0 if it does not.
+  int64_t BeganToWait(int32_t process) const {
+    const Member* member = members.Find(process);
+    return member == nullptr ? 0 : member->waiting_since_ns;
+  }
+
+  const Communicator& communicator;
+  MembersByProcess members;
+};
+
+std::optional<Callers> CallersOf(const JobState& job, const Verdict& verdict) {
+  const auto comm = job.communicators.find(verdict.communicator);
+  return comm == job.communicators.end() ? std::nullopt : std::make_optional<Callers>(comm->second);
+}
+
 // The place of the thread that makes the rank's calls on the communicator. Stacks of before the
 // wait prove nothing, and a process that has ended stands nowhere.
-const StackPlace* FindFreshPlace(const JobState& job, int32_t process, int32_t rank,
-                                 const Verdict& verdict) {
+const StackPlace* FindFreshPlace(const JobState& job, const std::optional<Callers>& callers,
+                                 int32_t process, int32_t rank, const Verdict& verdict) {
   const Process* known = FindProcess(job, process);
   if (known == nullptr || HasEnded(*known) || known->stacks_ns == 0) return nullptr;
   if (known->stacks_ns < verdict.since_ns) return nullptr;
-  const auto comm = job.communicators.find(verdict.communicator);
-  if (comm == job.communicators.end()) return &known->place;
-  const StackPlace* place = FindThreadPlace(
-      *known, CallingTids(*known, comm->second, known->holds_several ? rank : kAnyRank));
+  if (!callers.has_value()) return &known->place;
+  // It may have come to the call after the others, and after the sample.
+  if (!known->holds_several && known->stacks_ns < callers->BeganToWait(process)) return nullptr;
+  const int32_t of_rank = known->holds_several ? rank : kAnyRank;
+  const StackPlace* place =
+      FindThreadPlace(*known, CallingTids(*known, callers->communicator, of_rank));
   // The place of a process is that of any of its ranks.
   return place == nullptr && !known->holds_several ? &known->place : place;
 }
@@ -71,12 +94,13 @@ void AddThreadPlaces(const JobState& job, Verdict* verdict) {
 }  // namespace
 
 void AddPlaces(const JobState& job, Verdict* verdict) {
+  const std::optional<Callers> callers = CallersOf(job, *verdict);
   verdict->places.assign(std::min(kMostPlaces, verdict->culprits.size()), StackPlace());
   bool any = false;
   for (size_t i = 0; i < verdict->places.size(); ++i) {
     const Culprit& culprit = verdict->culprits[i];
     if (!culprit.ending.empty() && culprit.ending != kFinalizing) continue;
-    const StackPlace* place = FindFreshPlace(job, culprit.process, culprit.rank, *verdict);
+    const StackPlace* place = FindFreshPlace(job, callers, culprit.process, culprit.rank, *verdict);
     const std::vector<StackPlace>& others = verdict->standstill.places;
     if (i < others.size() && !others[i].functions.empty()) place = &others[i];
     if (place == nullptr) continue;
@@ -95,7 +119,8 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
   AddThreadPlaces(job, verdict);
   const std::vector<int32_t>& waiting = verdict->waiting_processes;
   for (size_t i = 0; i < std::min(waiting.size(), kMostPlacedRanks); ++i) {
-    const StackPlace* place = FindFreshPlace(job, waiting[i], verdict->waiting_ranks[i], *verdict);
+    const StackPlace* place =
+        FindFreshPlace(job, callers, waiting[i], verdict->waiting_ranks[i], *verdict);
     if (place == nullptr || place->functions.empty()) continue;
     if (verdict->waiting_place.functions.empty()) verdict->waiting_place = *place;
     if (!verdict->of_communicator) return;

@@ -31,6 +31,10 @@ struct StackDeparture {
   int32_t skips_at = 0;
   // Of the loop that both are in, the source lets no pass go without the waiting rank's line.
   bool in_each_pass = false;
+  // Both are in one pass of a loop in that function, as far as lines show it.
+  bool shares_loop = false;
+  // kSkipped: the culprit is in a loop of a function that the waiting rank is not in.
+  bool in_own_loop = false;
   // kExtra: it is back in a pass of that loop, and has made the calls before the others' line
   // twice.
   bool is_again = false;

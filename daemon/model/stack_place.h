@@ -28,6 +28,8 @@ enum class EndKind : uint8_t {
 // Stands among the functions of a thread that waits for what a child of its process writes or
 // reads.
 inline constexpr char kPipeOfAChild[] = "<pipe_of_a_child>";
+// Where no frame shows it: PyTorch's calls run no other code of the program.
+inline constexpr char kSignalInACall[] = "<signal_handler_in_a_call>";
 
 struct StackPlace {
   // "/x/train.py:31 in upload_checkpoint": the innermost line that is not in a library; empty if

@@ -171,6 +171,9 @@ bool IsUsefulNative(const v1::Frame& frame, const std::string& name) {
       name, {"pybind11", "_Py", "Py", "cfunction", "method_vectorcall", "__", "rollcall::"});
 }
 
+// Libraries make small functions from texts: the line that called one is the program's.
+bool IsOfAText(const v1::Frame& frame) { return frame.python() && frame.file() == "<string>"; }
+
 // The function of a library that the frame at `user` has called, empty if none has a name for
 // people. Frames are in the order of the stack, innermost first.
 std::string CalledFrom(const v1::ThreadStack& thread, int user) {
@@ -180,7 +183,7 @@ std::string CalledFrom(const v1::ThreadStack& thread, int user) {
     const v1::Frame& frame = thread.frames(i);
     const std::string name = ShortFunction(frame);
     if (frame.python()) {
-      if (frame.file() == kOwnPythonFile || IsDull(frame.function())) continue;
+      if (frame.file() == kOwnPythonFile || IsDull(frame.function()) || IsOfAText(frame)) continue;
       return name;
     }
     const std::string built_in = from_python ? BuiltIn(frame.function()) : "";
@@ -196,9 +199,6 @@ std::string PlaceOf(const v1::Frame& frame) {
   if (frame.line() <= 0) return absl::StrCat(frame.file(), " in ", function);
   return absl::StrCat(frame.file(), ":", frame.line(), " in ", function);
 }
-
-// Libraries make small functions from texts: the line that called one is the program's.
-bool IsOfAText(const v1::Frame& frame) { return frame.python() && frame.file() == "<string>"; }
 
 // The folder of the libraries that belong to the interpreter, such as
 // "/home/x/miniconda3/envs/y/lib/"; empty if the stack does not show the interpreter.
@@ -293,6 +293,23 @@ EndKind EndInKernel(const std::string& wait_channel) {
   return HasWait(wait_channel, waits::kSocketInKernel) ? EndKind::kSocket : EndKind::kNone;
 }
 
+// A function of the program that one of PyTorch's calls has called. Only a handler of a signal
+// comes there; a process group that is written in Python has a method of the call's name.
+bool IsInASignalsHandler(const v1::ThreadStack& thread) {
+  const v1::Frame* inner = nullptr;  // the Python frame before
+  for (const v1::Frame& frame : thread.frames()) {
+    if (!frame.python()) continue;
+    const bool is_call = PythonModule(frame.file()) == "distributed_c10d" &&
+                         !absl::StartsWith(frame.function(), "_") && IsLibraryFrame(frame);
+    if (is_call && inner != nullptr && !IsLibraryFrame(*inner) &&
+        !absl::StrContains(inner->function(), '.') && !IsOfAText(*inner)) {
+      return true;
+    }
+    inner = &frame;
+  }
+  return false;
+}
+
 StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   StackPlace place;
   if (frame >= 0) {
@@ -301,6 +318,7 @@ StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   }
   place.sleeps = thread.state() == "S" || thread.state() == "D";
   place.functions = FunctionsOf(thread);
+  if (IsInASignalsHandler(thread)) absl::StrAppend(&place.functions, kSignalInACall, " ");
   place.program = ProgramFrames(thread);
   place.handles = {thread.handles().type(), thread.handles().text(), thread.handles().at()};
   place.other_end.assign(thread.other_end().pids().begin(), thread.other_end().pids().end());

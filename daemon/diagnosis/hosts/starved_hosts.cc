@@ -17,6 +17,8 @@ namespace {
 // A share of ten seconds, in percent. A job that computes keeps its host busy, and tasks wait now
 // and then.
 constexpr int64_t kStarved = 75;
+// What takes a second on a host with a free CPU takes some seconds there.
+constexpr int64_t kTimesLonger = 3;
 
 int64_t CpuPressure(const HostFacts& facts) {
   int64_t most = 0;
@@ -54,12 +56,27 @@ std::set<absl::string_view> ConcernedHosts(const JobState& job, const Verdict& v
   return hosts;
 }
 
+// One of the culprits uses the CPU that it gets, and no two samples show that it stands.
+bool MayWork(const JobState& job, const Verdict& verdict, const StarvedHosts& starved) {
+  return std::any_of(
+      verdict.culprits.begin(), verdict.culprits.end(), [&](const Culprit& culprit) {
+        const Process* known = FindProcess(job, culprit.process);
+        return known != nullptr && culprit.ending.empty() && known->cpu_moving &&
+               known->liveness == Liveness::kAlive && (known->motion == Motion::kUnknown || known->motion == Motion::kMoving) &&
+               starved.count(known->host) != 0;
+      });
+}
+
 }  // namespace
 
-void WeighStarvedHosts(const JobState& job, Verdict* verdict) {
+void WeighStarvedHosts(const JobState& job, const Limits& limits, Verdict* verdict) {
   if (job.host_facts.empty() || !RestsOnWait(*verdict) || IsContradiction(verdict->cause)) return;
   const StarvedHosts starved = FindStarvedHosts(job, *verdict);
   if (starved.empty()) return;
+  if (MayWork(job, *verdict, starved)) {
+    verdict->counts_from_ns = std::max(
+        verdict->counts_from_ns, verdict->since_ns + (kTimesLonger - 1) * limits.hang_after_ns);
+  }
   for (const absl::string_view host : ConcernedHosts(job, *verdict, starved)) {
     verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
     verdict->missing_evidence.push_back(absl::StrCat("whether the ranks of ", host,

@@ -7,7 +7,8 @@
 
 namespace rollcall {
 
-// No wait that involves a rank of such a host is certain.
-void WeighStarvedHosts(const JobState& job, Verdict* verdict);
+// No wait that involves a rank of such a host is certain. Where the culprit uses the CPU there, the
+// wait counts as a hang only after three times `limits.hang_after_ns`.
+void WeighStarvedHosts(const JobState& job, const Limits& limits, Verdict* verdict);
 
 }  // namespace rollcall

@@ -5,6 +5,7 @@
 
 #include "base/durations.h"
 #include "daemon/diagnosis/life/incident_ranks.h"
+#include "daemon/diagnosis/members_by_process.h"
 #include "daemon/diagnosis/network_evidence.h"
 #include "daemon/model/progress.h"
 
@@ -76,6 +77,22 @@ std::vector<int32_t> WorthAStack(const JobState& state, const std::vector<Verdic
   return result;
 }
 
+// Culprits that have made their odd call since their last sample.
+void AddSampledBefore(const JobState& state, const Verdict& v, std::set<int32_t>* processes) {
+  const auto comm = state.communicators.find(v.communicator);
+  if (!IsContradiction(v.cause) || comm == state.communicators.end()) return;
+  const MembersByProcess members(comm->second);
+  for (const Culprit& culprit : v.culprits) {
+    if (processes->size() == StackPlan::kPortion) return;
+    const Process* process = FindProcess(state, culprit.process);
+    const Member* member = members.Find(culprit.process);
+    if (process == nullptr || member == nullptr || !CanTakeStack(state, culprit.process)) continue;
+    if (process->stacks_ns != 0 && process->stacks_ns < member->waiting_since_ns) {
+      processes->insert(culprit.process);
+    }
+  }
+}
+
 // A request may come to a server that idles, and its handler may hang. What moves may come to its
 // end, or hang.
 bool MayChange(const std::vector<Verdict>& verdicts) {
@@ -103,6 +120,7 @@ std::vector<int32_t> StackPlan::New(const JobState& state, const std::vector<Ver
                              [&](int32_t process) { return !has_turn_.insert(process).second; }),
               fresh.end());
   std::set<int32_t> again = AddStalled(state, verdicts);
+  for (const Verdict& v : verdicts) AddSampledBefore(state, v, &again);
   for (const int32_t process : fresh) again.erase(process);
   taken_.insert(taken_.end(), fresh.begin(), fresh.end());
   if (!fresh.empty()) taken_ns_ = now_ns;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "daemon/diagnosis/diagnose.h"
 #include "job_builder.h"
 
@@ -33,6 +36,35 @@ TEST(StarvedHostsTest, AWaitOnAStarvedHostIsNotCertain) {
 
 TEST(StarvedHostsTest, ABusyHostIsNotStarved) {
   EXPECT_EQ(CertaintyAt(40, "node-3"), Certainty::kCertain);
+}
+
+// Rank 3 uses the CPU on a host with that pressure. How long the wait counts after 60 s.
+int64_t CountedOf(Motion motion, int64_t percent) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  job.process(3).cpu_moving = true;
+  job.process(3).motion = motion;
+  HostFact fact;
+  fact.kind = HostFactKind::kCpuPressure;
+  fact.value = percent;
+  HostFacts facts;
+  facts.gathered_ns = At(40);
+  facts.facts = {fact};
+  job.state.host_facts["node-3"] = facts;
+  Limits limits;
+  limits.hang_after_ns = 20 * kSecondNs;
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(70), limits);
+  EXPECT_EQ(verdicts.size(), 1u);
+  if (verdicts.empty()) return 0;
+  return verdicts[0].waited_ns - std::max<int64_t>(verdicts[0].counts_from_ns - At(10), 0);
+}
+
+TEST(StarvedHostsTest, ARankThatWorksThereHasThreeTimesAsLong) {
+  EXPECT_EQ(CountedOf(Motion::kMoving, 87), 20 * kSecondNs);
+  EXPECT_EQ(CountedOf(Motion::kUnknown, 87), 20 * kSecondNs);
+  EXPECT_EQ(CountedOf(Motion::kFrozen, 87), 60 * kSecondNs) << "it stands";
+  EXPECT_EQ(CountedOf(Motion::kMoving, 40), 60 * kSecondNs) << "it has a CPU";
 }
 
 TEST(StarvedHostsTest, OtherHostsAndEarlierLooksSayNothing) {

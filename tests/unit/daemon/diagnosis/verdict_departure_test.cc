@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
@@ -149,6 +150,99 @@ TEST(VerdictDepartureTest, ReportsNothingOfOldStacks) {
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
   ASSERT_FALSE(verdicts.empty());
   EXPECT_EQ(verdicts.front().departure.kind, Kind::kUnknown);
+}
+
+// `culprit` and `waiter`: the program's frames of ranks 1 and 0, outermost first. The culprit is in
+// a call of PyTorch, unless its functions are given.
+Verdict JudgeFrames(Cause cause, std::vector<ProgramFrame> culprit, std::vector<ProgramFrame> waiter,
+                    JobBuilder job = JobBuilder(2),
+                    const char* functions = " distributed_c10d.all_reduce train.main ") {
+  Verdict v;
+  v.cause = cause;
+  v.communicator = kDp;
+  v.culprits.resize(1);
+  v.culprits[0].process = v.culprits[0].rank = 1;
+  v.places.resize(1);
+  v.places[0].functions = functions;
+  v.places[0].program = std::move(culprit);
+  v.waiting_place.program = std::move(waiter);
+  AddDeparture(job.state, &v);
+  return v;
+}
+
+ProgramFrame Frame(const char* function, int line, std::vector<CodeBlock> blocks = {}) {
+  return {function, "/x/train.py", line, true, std::move(blocks)};
+}
+
+CodeBlock Block(CodeBlock::Kind kind, int first, int last) {
+  CodeBlock block;
+  block.kind = kind;
+  block.first = first;
+  block.last = last;
+  return block;
+}
+
+// for request in requests: request.wait(), within a step.
+TEST(VerdictDepartureTest, AStepPastALoopOverMessagesIsNotPastTheTraining) {
+  const CodeBlock loop = Block(CodeBlock::Kind::kLoop, 30, 33);
+  const std::vector<ProgramFrame> behind = {InLoop(14), Frame("sum", 50)};
+  const std::vector<ProgramFrame> waits = {InLoop(12), Frame("migrate", 32, {loop})};
+  EXPECT_EQ(JudgeFrames(Cause::kUnmatchedP2p, behind, waits).departure.kind, Kind::kUnknown);
+  EXPECT_EQ(JudgeFrames(Cause::kMissingRank, behind, waits).departure.kind, Kind::kLeftLoop);
+}
+
+TEST(VerdictDepartureTest, AFirstCallOfACommunicatorIsLeftOutLikeAnyOther) {
+  ProgramFrame clips = InLoop(16);
+  clips.blocks.push_back(Block(CodeBlock::Kind::kCondition, 15, 16));
+  const Verdict v = JudgeFrames(Cause::kInitIncomplete, {InLoop(12)}, {clips});
+  EXPECT_EQ(v.departure.kind, Kind::kSkipped);
+  const Verdict loads = JudgeFrames(Cause::kInitIncomplete, {InLoop(12)}, {clips}, JobBuilder(2),
+                                    " safetensors.load train.main ");
+  EXPECT_EQ(loads.departure.kind, Kind::kUnknown) << "it is in no call, and may come yet";
+}
+
+// The branch of the culprit makes a call that all make in each step, on another communicator.
+TEST(VerdictDepartureTest, ACallElsewhereThatEachStepHasIsNotAnExtraCall) {
+  constexpr uint64_t kStatus = 77;
+  const auto judge = [](bool is_usual) {
+    JobBuilder job(2);
+    job.AddCommunicator(kStatus, "status", {0, 1});
+    job.Finish(12, is_usual ? AllGather() : AllReduce());
+    job.Enter({1}, At(10), AllGather());
+    job.process(1).blocked = {{4001, Op::kAllGather, kStatus, At(10)}};
+    job.process(1).sites = {"train.py:24"};
+    for (CallRecord& record : job.member(1).records) record.site = 1;
+    const CodeBlock branch = Block(CodeBlock::Kind::kCondition, 30, 31);
+    return JudgeFrames(Cause::kUnmatchedP2p, {Frame("step", 31, {branch}), Frame("exchange_status", 24)},
+                       {Frame("step", 32), Frame("execute", 20)}, job)
+        .departure.kind;
+  };
+  EXPECT_EQ(judge(true), Kind::kSkipped);
+  EXPECT_EQ(judge(false), Kind::kExtra);
+}
+
+// while not text: text = next(stream), which broadcasts; the others reduce gradients.
+TEST(VerdictDepartureTest, OneMorePassOfALoopOfItsOwnIsOneTooMany) {
+  JobBuilder job(4);
+  for (int step = 0; step < 12; ++step) {
+    job.Finish(1, Broadcast());
+    job.Finish(1, AllReduce(100));
+  }
+  job.Finish(1, Broadcast());
+  job.Enter({0, 1, 2}, At(10), AllReduce(100));
+  job.Enter({3}, At(10), Broadcast());
+  const CodeBlock loop = Block(CodeBlock::Kind::kLoop, 30, 33);
+  for (const int rank : {0, 3}) {
+    StackPlace& place = job.process(rank).place;
+    place.functions = " distributed_c10d.broadcast train.train ";
+    place.program = {InLoop(12), rank == 3 ? Frame("my_text", 32, {loop}) : Frame("train_step", 40)};
+    job.process(rank).stacks_ns = At(30);
+  }
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].departure.kind, Kind::kExtra);
+  ASSERT_FALSE(verdicts[0].advice.empty());
+  EXPECT_EQ(verdicts[0].advice[0].id, "extra-call");
 }
 
 }  // namespace

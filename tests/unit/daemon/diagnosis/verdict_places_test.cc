@@ -46,6 +46,15 @@ TEST(VerdictPlacesTest, StacksOfBeforeTheWaitShowNothing) {
   }
 }
 
+// The others have waited since 10 s, and rank 3 makes another call at 40 s.
+TEST(VerdictPlacesTest, StacksOfBeforeTheOddCallShowNothing) {
+  const auto enter = [](JobBuilder* job) { job->Enter({3}, At(40), Broadcast()); };
+  const Verdict before = Judge(At(30), enter);
+  EXPECT_EQ(before.cause, Cause::kOperationMismatch);
+  EXPECT_TRUE(before.places.empty());
+  ASSERT_EQ(Judge(At(50), enter).places.size(), 1U);
+}
+
 TEST(VerdictPlacesTest, AProcessThatHasEndedStandsNowhere) {
   const Verdict v = Judge(At(30), [](JobBuilder* job) { job->Die(3, At(40)); });
   EXPECT_EQ(v.cause, Cause::kRankDied);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "base/read_file.h"
 #include "daemon/diagnosis/advice.h"
 #include "daemon/model/client_limits.h"
@@ -203,6 +204,29 @@ TEST(ProgramLineTest, SkipsWrappersAndGeneratedCode) {
        Python("train.<locals>.step", "/x/train.py", 5), Python("<module>", "/x/train.py", 9)},
       "R"));
   EXPECT_EQ(PlaceInWords(place), "`step` (train.py:5), inside FSDP.forward");
+}
+
+// A proxy of multiprocessing has methods that are made from texts.
+TEST(ProgramLineTest, NamesTheLibraryBehindAFunctionOfAText) {
+  const v1::ProcessStack stack =
+      Stack({Python("_ConnectionBase.recv", "/usr/lib/python3.11/multiprocessing/connection.py", 250),
+             Python("BaseProxy._callmethod", "/usr/lib/python3.11/multiprocessing/managers.py", 820),
+             Python("get", "<string>", 2), Python("next_rollout", "/x/train.py", 31)});
+  EXPECT_EQ(PlaceInWords(FindPlace(stack)),
+            "`next_rollout` (train.py:31), waiting in BaseProxy._callmethod");
+}
+
+TEST(ProgramLineTest, AFunctionOfTheProgramInACallOfPyTorchIsASignalsHandler) {
+  const std::string c10d = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py";
+  const auto is_in_handler = [&](const char* function) {
+    const v1::ProcessStack stack =
+        Stack({Python("barrier", c10d, 5356), Python("save", "/x/train.py", 12),
+               Python(function, "/x/train.py", 19), Python("all_reduce", c10d, 3252),
+               Python("train_step", "/x/train.py", 32)});
+    return absl::StrContains(FindPlace(stack).functions, kSignalInACall);
+  };
+  EXPECT_TRUE(is_in_handler("on_usr1"));
+  EXPECT_FALSE(is_in_handler("MyGroup.allreduce")) << "a process group of the program";
 }
 
 TEST(ProgramLineTest, NamesTheCallOfRayAndNotItsWrappers) {
