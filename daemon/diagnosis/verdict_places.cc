@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -31,7 +31,7 @@ const StackPlace* FindThreadPlace(const Process& process, const std::vector<uint
   return nullptr;
 }
 
-// The communicator of a verdict, and its members by their processes.
+// A communicator, and its members by their processes.
 struct Callers {
   explicit Callers(const Communicator& comm) : communicator(comm), members(comm) {}
 
@@ -45,19 +45,41 @@ struct Callers {
   MembersByProcess members;
 };
 
-std::optional<Callers> CallersOf(const JobState& job, const Verdict& verdict) {
-  const auto comm = job.communicators.find(verdict.communicator);
-  return comm == job.communicators.end() ? std::nullopt : std::make_optional<Callers>(comm->second);
+// The communicator in whose call the rank waits: in a cycle each has its own.
+uint64_t CommunicatorOf(const Verdict& verdict, int32_t rank) {
+  if (verdict.cause != Cause::kDeadlock) return verdict.communicator;
+  for (const WaitEdge& edge : verdict.chain) {
+    const bool is_from = std::find(edge.from.begin(), edge.from.end(), rank) != edge.from.end();
+    if (is_from) return edge.communicator;
+  }
+  return verdict.communicator;
 }
+
+class CallersByRank {
+ public:
+  CallersByRank(const JobState& job, const Verdict& verdict) : job_(job), verdict_(verdict) {}
+
+  // nullptr if the communicator of its call is not known.
+  const Callers* Of(int32_t rank) {
+    const auto comm = job_.communicators.find(CommunicatorOf(verdict_, rank));
+    if (comm == job_.communicators.end()) return nullptr;
+    return &known_.emplace(comm->first, comm->second).first->second;
+  }
+
+ private:
+  const JobState& job_;
+  const Verdict& verdict_;
+  std::map<uint64_t, Callers> known_;
+};
 
 // The place of the thread that makes the rank's calls on the communicator. Stacks of before the
 // wait prove nothing, and a process that has ended stands nowhere.
-const StackPlace* FindFreshPlace(const JobState& job, const std::optional<Callers>& callers,
-                                 int32_t process, int32_t rank, const Verdict& verdict) {
+const StackPlace* FindFreshPlace(const JobState& job, const Callers* callers, int32_t process,
+                                 int32_t rank, const Verdict& verdict) {
   const Process* known = FindProcess(job, process);
   if (known == nullptr || HasEnded(*known) || known->stacks_ns == 0) return nullptr;
   if (known->stacks_ns < verdict.since_ns) return nullptr;
-  if (!callers.has_value()) return &known->place;
+  if (callers == nullptr) return &known->place;
   // It may have come to the call after the others, and after the sample.
   if (!known->holds_several && known->stacks_ns < callers->BeganToWait(process)) return nullptr;
   const int32_t of_rank = known->holds_several ? rank : kAnyRank;
@@ -94,13 +116,14 @@ void AddThreadPlaces(const JobState& job, Verdict* verdict) {
 }  // namespace
 
 void AddPlaces(const JobState& job, Verdict* verdict) {
-  const std::optional<Callers> callers = CallersOf(job, *verdict);
+  CallersByRank callers(job, *verdict);
   verdict->places.assign(std::min(kMostPlaces, verdict->culprits.size()), StackPlace());
   bool any = false;
   for (size_t i = 0; i < verdict->places.size(); ++i) {
     const Culprit& culprit = verdict->culprits[i];
     if (!culprit.ending.empty() && culprit.ending != kFinalizing) continue;
-    const StackPlace* place = FindFreshPlace(job, callers, culprit.process, culprit.rank, *verdict);
+    const StackPlace* place = FindFreshPlace(job, callers.Of(culprit.rank), culprit.process,
+                                             culprit.rank, *verdict);
     const std::vector<StackPlace>& others = verdict->standstill.places;
     if (i < others.size() && !others[i].functions.empty()) place = &others[i];
     if (place == nullptr) continue;
@@ -120,7 +143,8 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
   const std::vector<int32_t>& waiting = verdict->waiting_processes;
   for (size_t i = 0; i < std::min(waiting.size(), kMostPlacedRanks); ++i) {
     const StackPlace* place =
-        FindFreshPlace(job, callers, waiting[i], verdict->waiting_ranks[i], *verdict);
+        FindFreshPlace(job, callers.Of(verdict->waiting_ranks[i]), waiting[i],
+                       verdict->waiting_ranks[i], *verdict);
     if (place == nullptr || place->functions.empty()) continue;
     if (verdict->waiting_place.functions.empty()) verdict->waiting_place = *place;
     if (!verdict->of_communicator) return;

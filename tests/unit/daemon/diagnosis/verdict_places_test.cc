@@ -72,6 +72,36 @@ TEST(VerdictPlacesTest, ARankStandsWhereTheThreadOfTheCallStands) {
   EXPECT_EQ(v.waiting_place.at, "/x/train.py:40 in train");
 }
 
+// Rank 0 waits for rank 1 in "tp", and rank 1 for rank 0 in "dp", each beside another thread.
+TEST(VerdictPlacesTest, InACycleEachRankStandsWhereItsOwnEdgeIs) {
+  constexpr uint64_t kTp = 77;
+  JobBuilder job(2);
+  job.AddCommunicator(kTp, "tp", {0, 1});
+  Verdict v;
+  v.cause = Cause::kDeadlock;
+  v.communicator = kTp;
+  v.since_ns = At(10);
+  for (const int rank : {0, 1}) {
+    const uint64_t own = rank == 0 ? kTp : kDp;
+    WaitEdge edge;
+    edge.from = {rank};
+    edge.communicator = own;
+    v.chain.push_back(edge);
+    Culprit culprit;
+    culprit.process = culprit.rank = rank;
+    v.culprits.push_back(culprit);
+    Process& process = job.process(rank);
+    process.stacks_ns = At(30);
+    process.blocked = {{1, Op::kAllReduce, kTp, At(10)}, {2, Op::kAllReduce, kDp, At(10)}};
+    process.thread_places = {{1, "", {"/x/train.py:10 in sync", "", true, " train.sync "}},
+                             {2, "", {"/x/train.py:27 in train", "", true, " train.train "}}};
+  }
+  AddPlaces(job.state, &v);
+  ASSERT_EQ(v.places.size(), 2u);
+  EXPECT_EQ(v.places[0].at, "/x/train.py:10 in sync");
+  EXPECT_EQ(v.places[1].at, "/x/train.py:27 in train");
+}
+
 TEST(VerdictPlacesTest, ConcurrentUseNamesTheLinesOfBothThreads) {
   JobBuilder job(2);
   job.Finish(10);
