@@ -10,7 +10,7 @@
 #include "agent/collector/callers.h"
 #include "agent/collector/poll_pace.h"
 #include "agent/collector/process_reads.h"
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/segment_snapshot.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {

@@ -5,6 +5,7 @@
 
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
+#include "agent/segments/printable.h"
 #include "base/durations.h"
 
 namespace rollcall {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "agent/collector/process_reads.h"
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/segment_snapshot.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {

@@ -55,12 +55,12 @@ CollectedSegment::CollectedSegment(std::string file, std::shared_ptr<SegmentRead
     : file_(std::move(file)), reader_(std::move(reader)), claim_(claim) {}
 
 bool CollectedSegment::IsFile(const SegmentReader& other) const {
-  return reader_ != nullptr && reader_->IsFile(other.device(), other.inode());
+  return reader_ != nullptr && reader_->file().Is(other.file().device(), other.file().inode());
 }
 
 std::optional<bool> CollectedSegment::ShowsEnd() {
-  if (reader_->MayBlock()) return std::nullopt;
-  claim_.lock = reader_->Lock();
+  if (reader_->file().MayBlock()) return std::nullopt;
+  claim_.lock = reader_->file().Lock();
   return LifeLockShowsEnd(claim_);
 }
 
@@ -68,15 +68,15 @@ absl::StatusOr<SegmentSnapshot> CollectedSegment::ReadFile(const ProcessReads& r
                                                            const HostClock* clock,
                                                            FaultLog* faults) {
   const int64_t ahead_ns = reads.process().ahead_ns;
-  if (!reads.is_live() || !reader_->MayBlock()) return reader_->Read(clock, ahead_ns);
+  if (!reads.is_live() || !reader_->file().MayBlock()) return reader_->Read(clock, ahead_ns);
   const auto read = [reader = reader_, clock = *clock, ahead_ns](const std::string&, pid_t) {
     return reader->Read(&clock, ahead_ns);
   };
   auto snapshot = reads.GetFrom("segment", read);
   stuck_ = !snapshot.has_value();
   if (!stuck_) return *std::move(snapshot);
-  const std::string warning =
-      absl::StrCat(reader_->path(), ": the file system does not answer; left out until it does");
+  const std::string warning = absl::StrCat(
+      reader_->file().path(), ": the file system does not answer; left out until it does");
   faults->AddOf(reads.process().id, warning, reads.payer());
   return absl::UnavailableError(warning);
 }

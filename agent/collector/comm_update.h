@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/segment_snapshot.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {

@@ -140,7 +140,7 @@ SegmentOwner HostProcesses::FindSegmentOwner(const NewSegment& file) const {
     return FindOwner(claim, nullptr, *pid_lookup, own_namespace_);
   }
   const std::vector<SegmentMapper> mappers =
-      scan->FindMappers(file.reader->device(), file.reader->inode());
+      scan->FindMappers(file.reader->file().device(), file.reader->file().inode());
   return FindOwner(claim, &mappers, *pid_lookup, own_namespace_);
 }
 
@@ -148,8 +148,8 @@ void HostProcesses::SettleNewFiles(int64_t now_ns) {
   std::map<std::string, NewSegment>* files = folder_.waiting();
   for (auto at = files->begin(); at != files->end();) {
     NewSegment& file = at->second;
-    if (options_.live && !file.reader->MayBlock()) {
-      file.claim = file.reader->Claim().value_or(file.claim);
+    if (options_.live && !file.reader->file().MayBlock()) {
+      file.claim = file.reader->file().Claim().value_or(file.claim);
     }
     const SegmentOwner owner = FindSegmentOwner(file);
     if (owner.kind == SegmentOwner::kLater) {
@@ -276,7 +276,7 @@ bool HostProcesses::AddSegment(const SegmentOwner& owner, CollectedSegment segme
   } else if (options_.live) {
     process.seen.wait_floor_ns = now_ns;
   }
-  if (options_.live) process.identity.SetUserIfUnknown(process.segment.reader()->user());
+  if (options_.live) process.identity.SetUserIfUnknown(process.segment.reader()->file().user());
   const int64_t payer = process.identity.payer();
   const absl::StatusOr<SegmentSnapshot> snapshot =
       process.segment.ReadFirst(ReadsOf(now_ns, process), clock_.get(), faults_);

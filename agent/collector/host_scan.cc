@@ -26,6 +26,7 @@
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
 #include "agent/processes/this_host.h"
+#include "agent/segments/printable.h"
 #include "agent/segments/shared_reader.h"
 #include "base/base_name.h"
 #include "base/monotonic_clock.h"
@@ -91,7 +92,7 @@ void OpenSegment(const std::string& proc_root, pid_t pid,
   }
   auto reader = SegmentReader::FromDescriptor(map.path, std::move(fd));
   absl::StatusOr<SegmentClaim> claim =
-      reader.ok() ? (*reader)->Claim() : absl::StatusOr<SegmentClaim>(reader.status());
+      reader.ok() ? (*reader)->file().Claim() : absl::StatusOr<SegmentClaim>(reader.status());
   if (!claim.ok()) {
     view->error = absl::StrCat("process ", pid, ": skipped: ", claim.status().message());
     return;
@@ -184,8 +185,8 @@ void ReadStats(const std::string& proc_root, Stats* stats) {
 std::vector<SegmentMapper> ScanResult::FindMappers(uint64_t device, uint64_t inode) const {
   std::vector<SegmentMapper> mappers;
   for (const MappedSegment& segment : segments) {
-    const bool same_file =
-        segment.reader != nullptr ? segment.reader->IsFile(device, inode) : segment.inode == inode;
+    const bool same_file = segment.reader != nullptr ? segment.reader->file().Is(device, inode)
+                                                     : segment.inode == inode;
     if (same_file) mappers.push_back(segment.mapper);
   }
   return mappers;

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/segment_snapshot.h"
 
 namespace rollcall {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/processes/freezer.h"
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/printable.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
 

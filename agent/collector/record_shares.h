@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <map>
 
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/segment_snapshot.h"
 
 namespace rollcall {
 

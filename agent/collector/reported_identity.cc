@@ -10,6 +10,7 @@
 #include "agent/processes/living_threads.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/this_host.h"
+#include "agent/segments/printable.h"
 #include "base/durations.h"
 
 namespace rollcall {

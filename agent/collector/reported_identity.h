@@ -10,7 +10,7 @@
 #include "agent/collector/process_reads.h"
 #include "agent/processes/process_discovery.h"
 #include "agent/processes/spare_threads.h"
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/segment_snapshot.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {

@@ -77,7 +77,7 @@ void OpenFile(const std::string& path, std::shared_ptr<SpareThreads> threads, Op
     return;
   }
   opened->reader = ShareReader(*std::move(reader), std::move(threads));
-  opened->claim = opened->reader->Claim();
+  opened->claim = opened->reader->file().Claim();
 }
 
 // Whether no process can be using the file: the path still names this file, and every process that
@@ -85,8 +85,9 @@ void OpenFile(const std::string& path, std::shared_ptr<SpareThreads> threads, Op
 bool MayDelete(const std::string& path, const SegmentReader& reader, const SegmentClaim& claim,
                uint64_t own_namespace) {
   struct stat about;
-  if (lstat(path.c_str(), &about) != 0 || !reader.IsFile(about.st_dev, about.st_ino)) return false;
-  if (claim.life_lock) return reader.Lock() == HeldLock::kFree;
+  if (lstat(path.c_str(), &about) != 0 || !reader.file().Is(about.st_dev, about.st_ino))
+    return false;
+  if (claim.life_lock) return reader.file().Lock() == HeldLock::kFree;
   return own_namespace != 0 && claim.pid_namespace == own_namespace;
 }
 
@@ -163,9 +164,10 @@ bool SegmentFiles::IsNew(const std::string& name, int64_t now_ns) const {
 
 bool SegmentFiles::IsDeleted(const std::string& name,
                              const std::shared_ptr<SegmentReader>& reader) const {
-  if (threads_ == nullptr || !reader->MayBlock()) return reader->Deleted();
-  return threads_->Get<bool>(
-                     FileKey(name), [reader] { return reader->Deleted(); }, kFileTimeout)
+  if (threads_ == nullptr || !reader->file().MayBlock()) return reader->file().Deleted();
+  return threads_
+      ->Get<bool>(
+          FileKey(name), [reader] { return reader->file().Deleted(); }, kFileTimeout)
       .value_or(false);
 }
 
@@ -185,9 +187,10 @@ bool SegmentFiles::Open(const std::string& name, int64_t now_ns, uint64_t next_s
   }
   if (threads_ != nullptr && !opened->claim->of_this_boot) {
     unreadable_[name].again_ns = INT64_MAX;
-    faults_->Add(absl::StrCat(opened->reader->path(), ": from another host or an earlier boot: ",
-                              "left out; rollcall analyze reads it"),
-                 opened->payer);
+    faults_->Add(
+        absl::StrCat(opened->reader->file().path(), ": from another host or an earlier boot: ",
+                     "left out; rollcall analyze reads it"),
+        opened->payer);
     return false;
   }
   waiting_[name] = {std::move(opened->reader), *opened->claim, next_scan};

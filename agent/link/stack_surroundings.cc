@@ -8,7 +8,7 @@
 #include "agent/outside/ancestors.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/process_memory.h"
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/printable.h"
 #include "base/durations.h"
 #include "base/monotonic_clock.h"
 

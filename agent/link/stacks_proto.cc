@@ -2,7 +2,7 @@
 #include "agent/link/stacks_proto.h"
 
 #include "absl/strings/str_cat.h"
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/printable.h"
 #include "base/durations.h"
 #include "proto/timestamps.h"
 

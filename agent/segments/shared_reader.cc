@@ -10,7 +10,7 @@ namespace rollcall {
 
 std::shared_ptr<SegmentReader> ShareReader(std::unique_ptr<SegmentReader> reader,
                                            std::shared_ptr<SpareThreads> threads) {
-  if (threads == nullptr || !reader->MayBlock()) return reader;
+  if (threads == nullptr || !reader->file().MayBlock()) return reader;
   const auto close = [threads = std::move(threads)](SegmentReader* closed) {
     // A read that returns after Cancel() is the last owner, and Run() refuses.
     if (SpareThreads::IsCurrentThread()) {

@@ -25,7 +25,8 @@
 #include "agent/processes/as_user.h"
 #include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
-#include "agent/segments/segment_reader.h"
+#include "agent/segments/segment_file.h"
+#include "agent/segments/word_copies.h"
 #include "base/monotonic_clock.h"
 #include "base/open_regular.h"
 #include "interpose/measure_room.h"
@@ -48,9 +49,6 @@ uint64_t NextRequestNumber() {
   static std::atomic<uint64_t> next{static_cast<uint64_t>(UnixNs()) >> 8};
   return ++next;
 }
-
-uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
-uint32_t Get(const segment::HalfWord& word) { return word.load(std::memory_order_relaxed); }
 
 // A read from another file could block.
 bool IsProcFile(int fd) {

@@ -36,7 +36,7 @@ class LocalProgress::Reader {
     found_.looked_ns = now_ns;
     OpenNew();
     for (auto at = readers_.begin(); at != readers_.end();) {
-      if (at->second->Deleted()) {  // its process has ended
+      if (at->second->file().Deleted()) {  // its process has ended
         found_.ranks.erase(at->first);
         at = readers_.erase(at);
         continue;
