@@ -210,7 +210,7 @@ UnwoundStack StackWalk::Run(size_t max_frames) {
     if (!Step()) break;
   }
   if (followed_frame_pointer_) AddNote(kByFramePointer);
-  if (guessed_caller_) AddNote(kBySearch);
+  if (trials_.has_guessed()) AddNote(kBySearch);
   return std::move(stack_);
 }
 

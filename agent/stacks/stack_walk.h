@@ -17,6 +17,7 @@
 #include <string>
 
 #include "agent/stacks/caller_search.h"
+#include "agent/stacks/caller_trials.h"
 #include "agent/stacks/unwind_source.h"
 #include "agent/stacks/unwound_stack.h"
 #include "agent/symbols/debug_frames.h"
@@ -41,23 +42,6 @@ class StackWalk {
   UnwoundStack Run(size_t max_frames);
 
  private:
-  // How much is known about the function of the last frame when the search looks for its caller.
-  enum class Known {
-    kRules,              // its unwind rules, which need the frame pointer
-    kKeepsFramePointer,  // nothing; assume that it left the frame pointer as it was
-    kNothing,            // nothing; assume that the frame pointer is lost
-  };
-  // A walk from a candidate.
-  struct Trial {
-    CallerCandidate candidate;
-    Known known;
-    bool reaches_the_end;  // of the stack
-    int contradictions;    // frames whose call leads to another function than the one it called
-
-    bool is_confirmed() const { return candidate.rank >= CallerRank::kFitsFrame; }
-    bool is_certain() const { return reaches_the_end && is_confirmed() && contradictions == 0; }
-  };
-
   bool Start() { return unw_init_remote(&cursor_, context_.space, &source_) == 0; }
   bool StartAtCaller(uint64_t return_address, uint64_t sp, std::optional<uint64_t> fp);
   uint64_t Register(int number);
@@ -80,10 +64,8 @@ class StackWalk {
   // In stack_walk_search.cc.
   bool StepByFramePointerOrCode();
   bool StepBySearch(uint64_t bytes, CallerRank least, bool has_rules);
-  bool StepFromCandidate(const CallerCandidate& candidate, Known known);
-  bool MayGuess(const Trial& trial);
-  static bool IsBetter(const Trial& a, const Trial& b);
-  std::optional<Trial> Try(const CallerCandidate& candidate, Known known);
+  bool StepFromCandidate(const CallerCandidate& candidate, KnownFunction known);
+  std::optional<CallerTrial> Try(const CallerCandidate& candidate, KnownFunction known);
   SearchedFunction LastFunction() const;
 
   const WalkContext context_;
@@ -99,11 +81,8 @@ class StackWalk {
   bool misleading_rules_ = false;  // the rules of the last frame lead to no code
   bool is_trial_ = false;          // a walk from a candidate of another walk
   int contradictions_ = 0;         // in a trial: frames whose call leads to another function
-  uint64_t searched_bytes_ = 0;
-  int trials_ = 0;
   bool followed_frame_pointer_ = false;
-  bool guessed_caller_ = false;  // the search was not certain
-  int last_guess_ = -1;          // number of frames at the last guess by place alone
+  CallerTrials trials_;
 };
 
 }  // namespace rollcall

@@ -2,7 +2,6 @@
 // The steps of a walk that search the stack for the caller.
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "agent/stacks/stack_walk.h"
@@ -14,10 +13,6 @@ namespace {
 constexpr size_t kTrialFrames = 512;
 // A trial of so many frames counts even if it does not reach the outermost frame.
 constexpr size_t kEnoughFrames = 4;
-// A hostile stack could ask for a search at every frame. These limits are for all searches of a
-// thread.
-constexpr uint64_t kMostSearchedBytes = 1 << 20;
-constexpr int kMostTrials = 128;
 // Below the frame pointer, where the frame of hand-written code would be.
 constexpr uint64_t kSearchedBelow = 128 << 10;
 
@@ -46,60 +41,34 @@ bool StackWalk::StepByFramePointerOrCode() {
 bool StackWalk::StepBySearch(uint64_t bytes, CallerRank least, bool has_rules) {
   SearchedFunction function = LastFunction();
   bytes = std::min(bytes, source_.StackBytesAbove(function.stack_pointer));
-  searched_bytes_ += bytes;
-  if (is_trial_ || searched_bytes_ > kMostSearchedBytes ||
-      !context_.budget->Spend(bytes / kWordBytes)) {
+  if (is_trial_ || !trials_.MaySearch(bytes) || !context_.budget->Spend(bytes / kWordBytes)) {
     return false;
   }
-  std::vector<Known> ways = {Known::kKeepsFramePointer, Known::kNothing};
+  std::vector<KnownFunction> ways = {KnownFunction::kKeepsFramePointer, KnownFunction::kNothing};
   if (has_rules) {
     function.start = FunctionStart();
     if (function.start == 0) return false;
-    ways = {Known::kRules};
+    ways = {KnownFunction::kRules};
   }
-  std::optional<Trial> best;
+  std::optional<CallerTrial> best;
   for (const CallerCandidate& candidate : FindCallers(function, bytes, &source_)) {
-    if (candidate.rank < least || ++trials_ > kMostTrials) break;
-    for (const Known known : ways) {
-      const std::optional<Trial> trial = Try(candidate, known);
+    if (candidate.rank < least || !trials_.MayTry()) break;
+    for (const KnownFunction known : ways) {
+      const std::optional<CallerTrial> trial = Try(candidate, known);
       if (!trial.has_value() || (best.has_value() && !IsBetter(*trial, *best))) continue;
       best = trial;
       if (best->is_certain()) return StepFromCandidate(candidate, known);
     }
   }
   // Without budget the trials end early: they show nothing about the stack.
-  if (context_.budget->is_spent() || !best.has_value() || !MayGuess(*best)) return false;
-  guessed_caller_ = true;
+  if (context_.budget->is_spent() || !best.has_value()) return false;
+  if (!trials_.MayGuess(*best, stack_.frames.size())) return false;
   return StepFromCandidate(best->candidate, best->known);
-}
-
-// Whether to follow a candidate of which only its place is known. Two such guesses in a row would
-// lead into the old frames behind the end of a stack.
-bool StackWalk::MayGuess(const Trial& trial) {
-  if (trial.reaches_the_end || trial.is_confirmed()) return true;
-  const int frames = static_cast<int>(stack_.frames.size());
-  if (last_guess_ == frames - 1) return false;
-  last_guess_ = frames;
-  return true;
-}
-
-// Every trial passes through the same outer frames, so a function there that another one jumped to
-// contradicts them all. An old frame contradicts its own trial only.
-bool StackWalk::IsBetter(const Trial& a, const Trial& b) {
-  const auto merits = [](const Trial& trial) {
-    return std::make_tuple(trial.candidate.rank >= CallerRank::kCallsIt, trial.reaches_the_end,
-                           trial.is_confirmed(), -trial.contradictions);
-  };
-  if (merits(a) != merits(b)) return merits(a) > merits(b);
-  if (a.is_confirmed() && a.candidate.rank != b.candidate.rank) {
-    return a.candidate.rank > b.candidate.rank;
-  }
-  return a.candidate.slot < b.candidate.slot;
 }
 
 // Walks on from the candidate, on a copy of this walk that does not search. nullopt if no stack
 // begins like that.
-std::optional<StackWalk::Trial> StackWalk::Try(const CallerCandidate& candidate, Known known) {
+std::optional<CallerTrial> StackWalk::Try(const CallerCandidate& candidate, KnownFunction known) {
   StackWalk walk(context_, thread_);
   const UnwoundFrame& frame = stack_.frames.back();
   walk.is_trial_ = true;
@@ -109,22 +78,22 @@ std::optional<StackWalk::Trial> StackWalk::Try(const CallerCandidate& candidate,
   while (walk.AddFrame() && walk.stack_.frames.size() < kTrialFrames) {
     if (!walk.Step()) break;
   }
-  const Trial trial = {candidate, known, walk.stack_.note.empty(), walk.contradictions_};
+  const CallerTrial trial = {candidate, known, walk.stack_.note.empty(), walk.contradictions_};
   if (trial.reaches_the_end) return trial;
   const UnwindSource::Lacks& lacked = walk.lacked_;
   const bool goes_on = lacked.frame_pointer || lacked.stack || lacked.unwind_information ||
                        walk.stack_.frames.size() >= kEnoughFrames;
-  if (!goes_on || (known == Known::kRules && !trial.is_confirmed())) return std::nullopt;
+  if (!goes_on || (known == KnownFunction::kRules && !trial.is_confirmed())) return std::nullopt;
   return trial;
 }
 
 // Steps from the last frame to the candidate. With rules, the frame pointer that the candidate
 // implies must lead the rules to the candidate.
-bool StackWalk::StepFromCandidate(const CallerCandidate& candidate, Known known) {
+bool StackWalk::StepFromCandidate(const CallerCandidate& candidate, KnownFunction known) {
   const UnwoundFrame& frame = stack_.frames.back();
-  if (known != Known::kRules) {
+  if (known != KnownFunction::kRules) {
     std::optional<uint64_t> fp = candidate.frame_pointer;
-    if (!fp.has_value() && known == Known::kKeepsFramePointer) fp = FramePointer();
+    if (!fp.has_value() && known == KnownFunction::kKeepsFramePointer) fp = FramePointer();
     return StartAtCaller(candidate.return_address, candidate.slot + kWordBytes, fp);
   }
   at_call_ = frame.is_return_address;
