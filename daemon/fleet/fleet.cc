@@ -4,70 +4,31 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
-#include "base/atomic_file.h"
-#include "base/clean_text.h"
 #include "base/durations.h"
-#include "base/read_file.h"
-#include "daemon/history/postgres_history.h"
 
 namespace rollcall {
 namespace {
 
-constexpr char kAlone[] = "alone";
 constexpr int64_t kGiveWayEveryNs = kSecond;      // a look for daemons that reach the database
-constexpr int kMostReads = 10;                    // of one job, at most one in each step
-constexpr std::chrono::seconds kMostWait{3};      // for the database: meanwhile no lease is renewed
 constexpr size_t kMostYielded = 50;               // jobs in one look
 constexpr int64_t kAlertsWithinNs = 8 * kSecond;  // of a job that leaves
 constexpr int64_t kShareAgainNs = 60 * kSecond;   // after a hand-over that was given up
 
-// Used at a start while the database does not answer. Without the file this is the first start.
-bool WasAlone(const std::string& file) {
-  const std::string text = ReadFile(file).value_or("");
-  const absl::string_view word = absl::StripAsciiWhitespace(text);
-  return word.empty() || word == kAlone;
-}
-
-absl::StatusOr<Continuation> LoadFromDatabase(const FleetOptions& options, const JobId& job,
-                                              std::unique_ptr<History>* history) {
-  if (*history == nullptr) {
-    PostgresOptions database = options.database;
-    database.times.connect = std::min(database.times.connect, kMostWait);
-    database.times.answer = std::min(database.times.answer, kMostWait);
-    auto opened = PostgresHistory::Open(database, options.limits);
-    if (!opened.ok()) return opened.status();
-    *history = *std::move(opened);
-  }
-  auto loaded = (*history)->LoadJob(job);
-  if (loaded.ok()) return loaded;
-  *history = nullptr;
-  // An error of another kind passes: a slow database has the data, and the job must wait for them.
-  if (absl::IsInvalidArgument(loaded.status()))
-    return absl::DataLossError(loaded.status().message());
-  return loaded.status();
-}
-
 }  // namespace
 
 Fleet::Fleet(FleetOptions options)
-    : Fleet(options, FleetStore::Make(options.database),
-            [options, history = std::make_shared<std::unique_ptr<History>>()](const JobId& job) {
-              return LoadFromDatabase(options, job, history.get());
-            }) {}
+    : Fleet(options, FleetStore::Make(options.database), EarlierOwners::FromDatabase(options)) {}
 
-Fleet::Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, Load load)
+Fleet::Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, EarlierOwners::Load load)
     : options_(std::move(options)),
-      members_(options_, WasAlone(options_.alone_file)),
+      alone_file_(options_.alone_file),
+      members_(options_, alone_file_.is_alone()),
       claims_(options_, &members_),
       store_(std::move(store)),
-      load_(std::move(load)),
-      is_alone_on_disk_(members_.IsAlone()) {}
+      earlier_owners_(std::move(load)) {}
 
 Fleet::~Fleet() { Stop(); }
 
@@ -140,14 +101,7 @@ void Fleet::Renew() {
   for (const JobId& id : lost) Lose(id);
   if (due_.claim == 0 && (has_loaded_ || !claims_.HasUnloaded())) NoteBack();
   members_.Renewed(asked_ns, *std::move(rows));
-  RememberAlone(members_.IsAlone());
-}
-
-void Fleet::RememberAlone(bool is_alone) {
-  if (is_alone == is_alone_on_disk_ || options_.alone_file.empty()) return;
-  const absl::Status written = WriteAtomically(
-      options_.alone_file, absl::StrCat(is_alone ? kAlone : "one of several", "\n"), 0600);
-  if (written.ok()) is_alone_on_disk_ = is_alone;
+  alone_file_.Save(members_.IsAlone());
 }
 
 // The database does not answer, or takes nothing: a full disk is known by the first claim.
@@ -247,33 +201,18 @@ void Fleet::AdoptClaimed() {
     NoteAway(absl::UnavailableError("what this daemon has to write does not reach the database"));
   }
   for (const JobId& id : loadable) {
-    auto earlier = load_(id);
-    if (absl::IsDataLoss(earlier.status())) {
-      if (!GivesUpReading(id, earlier.status())) continue;
-      holder_->TakeUnknown(id);
-      earlier = Continuation();
-    }
+    bool is_lost = false;
+    auto earlier = earlier_owners_.Read(id, &is_lost);
+    if (absl::IsDataLoss(earlier.status())) continue;  // until it is lost, the other jobs go on
+    if (is_lost) holder_->TakeUnknown(id);
     has_loaded_ = earlier.ok() && !is_late;
     if (!earlier.ok()) return NoteAway(earlier.status());
-    unreadable_.erase(id);
     holder_->Adopt(id, *std::move(earlier));
     const JobClaims::Reports waiting = claims_.SetLoaded(id);
     holder_->Prove(id);
     Answer("", waiting);
     if (IsDue(due_.renew)) return;
   }
-}
-
-// What the database has of this job is unusable. The other jobs must not wait for it, and this one
-// not for ever.
-bool Fleet::GivesUpReading(const JobId& job, const absl::Status& status) {
-  const int tries = ++unreadable_[job];
-  if (tries == 1 || tries == kMostReads) {
-    spdlog::error("cannot read job {} from the database: {}{}", CleanText(job.job),
-                  std::string(status.message()),
-                  tries == 1 ? "; trying again" : "; going on without it");
-  }
-  return tries >= kMostReads;
 }
 
 // Jobs that other daemons want, because the agents reach them only, go there.

@@ -26,8 +26,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/stop_signal.h"
+#include "daemon/fleet/alone_file.h"
+#include "daemon/fleet/earlier_owners.h"
 #include "daemon/fleet/fleet_members.h"
 #include "daemon/fleet/fleet_options.h"
 #include "daemon/fleet/fleet_store.h"
@@ -39,11 +40,9 @@ namespace rollcall {
 
 class Fleet {
  public:
-  using Load = std::function<absl::StatusOr<Continuation>(const JobId& job)>;
-
   explicit Fleet(FleetOptions options);
   // Makes a fleet with another store, and another source of what earlier owners knew.
-  Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, Load load);
+  Fleet(FleetOptions options, std::unique_ptr<FleetStore> store, EarlierOwners::Load load);
   ~Fleet();
 
   // `address`: HOST:PORT by which agents and other daemons reach this one. `page`: its URL, or
@@ -72,14 +71,12 @@ class Fleet {
   void Run();
   bool IsDue(int64_t due_ns) const { return options_.now_ns() >= due_ns; }
   void Renew();
-  void RememberAlone(bool is_alone);
   void NoteAway(const absl::Status& status);
   void NoteBack();
   void GiveWay();
   void Claim();
   void TakeWithoutDatabase();
   void AdoptClaimed();
-  bool GivesUpReading(const JobId& job, const absl::Status& status);
   void LookAtOwners();
   void ReleaseUnused();
   void BeginLeaving(const JobId& job, const std::string& to);
@@ -91,6 +88,7 @@ class Fleet {
                                         const std::function<void()>& change) const;
 
   const FleetOptions options_;
+  AloneFile alone_file_;  // only the thread uses it, after the construction
   FleetMembers members_;
   JobClaims claims_;
   JobHolder* holder_ = nullptr;
@@ -99,12 +97,9 @@ class Fleet {
 
   // Only the thread uses these.
   const std::unique_ptr<FleetStore> store_;
-  const Load load_;
+  EarlierOwners earlier_owners_;
   DueTimes due_;
   bool has_loaded_ = true;  // what is known of the last claimed job
-  // claimed jobs, and how often what is known of them was unusable
-  std::map<JobId, int> unreadable_;
-  bool is_alone_on_disk_;
   // Owned jobs of which the daemon had nothing at the last look, and whether all about them is
   // written.
   std::map<JobId, JobClaims::Written> unused_;
