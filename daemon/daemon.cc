@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
-#include <spdlog/spdlog.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -18,14 +18,6 @@
 
 namespace rollcall {
 namespace {
-
-// Limits the diagnosis after the agents' last ticks.
-constexpr std::chrono::seconds kLastDiagnosisWithin{2};
-
-constexpr int64_t kPulseEveryNs = kSecond;
-constexpr int64_t kSilencesEveryNs = 2 * kSecond;
-// A daemon with more load than it can carry is late, and not dead.
-constexpr int64_t kDeadAfterNs = 30 * kSecond;
 
 int CountWorkers() {
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 2u, 64u));
@@ -125,7 +117,9 @@ Daemon::Daemon(DaemonOptions options)
       answers_(this),
       held_jobs_({OwnershipOf(fleet_.get()), &store_, &incidents_, &agents_, &runners_,
                   answers_.of_fleet.get()}),
-      lateness_(options_.silent_after_ns) {
+      clock_({&hub_, &agents_, &runners_, &store_, &incidents_, &timeline_, &answers_.past_keeper,
+              options_.security},
+             {options_.tick_ns, options_.silent_after_ns, options_.check_callers_every_ns}) {
   // The detector costs each lock of gRPC a pass through one mutex of the whole process.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
@@ -172,9 +166,7 @@ absl::Status Daemon::Start() {
     fleet_->Start(Address(), options_.alerts.page.empty() ? page : options_.alerts.page,
                   &held_jobs_);
   }
-  thread_ = std::thread([this] { Run(); });
-  past_thread_ = std::thread([this] { answers_.past_keeper.Run(&stop_); });
-  if (!options_.database.url.empty()) silences_thread_ = std::thread([this] { KeepSilences(); });
+  clock_.Start(!options_.database.url.empty());
   return status;
 }
 
@@ -211,12 +203,10 @@ absl::Status Daemon::StartHttp() {
 
 void Daemon::Stop() {
   incidents_.BeginStop();
-  stop_.Stop();
+  clock_.BeginStop();
   if (answers_.of_fleet != nullptr) answers_.of_fleet->Close();
   const SteadyTime begun = std::chrono::steady_clock::now();
-  if (thread_.joinable()) thread_.join();
-  if (past_thread_.joinable()) past_thread_.join();
-  if (silences_thread_.joinable()) silences_thread_.join();
+  clock_.Join();
   incidents_.Finish(begun);
   // What it knew is in the database: another daemon may take its jobs.
   if (fleet_ != nullptr) fleet_->Stop();
@@ -243,53 +233,6 @@ std::string Daemon::http_address() const { return http_ == nullptr ? "" : http_-
 
 std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
   return incidents_.reader().All(job);
-}
-
-void Daemon::Run() {
-  do {
-    Tick();
-    const int64_t due_ns = SteadyNs() + options_.tick_ns;
-    if (stop_.SleepFor(options_.tick_ns)) break;
-    lateness_.Add(due_ns, SteadyNs());
-  } while (true);
-  runners_.Finish(std::chrono::steady_clock::now() + kLastDiagnosisWithin);
-  Publish();
-}
-
-void Daemon::KeepSilences() {
-  while (!stop_.SleepFor(kSilencesEveryNs)) incidents_.actions().RefreshSilences();
-}
-
-void Daemon::Tick() {
-  ran_ns_ = SteadyNs();
-  const int64_t now_ns = timeline_.Now();
-  hub_.MarkSilent(now_ns, lateness_.Total());
-  if (now_ns - pulsed_ns_ >= kPulseEveryNs) {
-    pulsed_ns_ = now_ns;
-    hub_.UpdatePace(now_ns);
-    if (options_.security != nullptr) options_.security->Poll(time(nullptr));
-    spdlog::default_logger()->flush();  // it reports how many lines it left out
-    runners_.DropForgotten();
-    runners_.Pulse();
-  }
-  if (now_ns - callers_checked_ns_ >= options_.check_callers_every_ns) {
-    callers_checked_ns_ = now_ns;
-    agents_.EndInvalid(time(nullptr));
-  }
-  hub_.BeginTurns();
-  Publish();
-}
-
-bool Daemon::IsAlive() const {
-  return SteadyNs() - std::min<int64_t>(ran_ns_, runners_.PulsedAt()) < kDeadAfterNs;
-}
-
-void Daemon::Publish() {
-  incidents_.Publish();
-  hub_.TellHostHangs();
-  store_.places()->RestoreAttempts(incidents_.takeover().ConsumeAttempts());
-  incidents_.takeover().SaveAttempts(
-      store_.places()->TakeAttemptChanges(incidents_.takeover().ConsumeAttemptsToSave()));
 }
 
 }  // namespace rollcall

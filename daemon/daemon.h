@@ -9,12 +9,13 @@
 //   answers          answers people, by gRPC and http
 //   fleet            this daemon among several  ->  held_jobs       takes jobs over, drops them
 //   audit_log        what operators did
+//   daemon_clock     what is due by the clock
 //
 // Runs inside rollcalld, and inside `rollcall run`. The owner starts and stops it from one thread;
-// any thread may call the rest. Owns the thread that looks for silent agents and sets their pace.
-// The parts own the workers that run jobs, gRPC's threads, those of the HTTP server, one for
-// reports, two for the history and one for every receiver of alerts: only these wait for a disk or
-// the network.
+// any thread may call the rest. The parts own the thread that looks for silent agents and sets
+// their pace, the workers that run jobs, gRPC's threads, those of the HTTP server, one for reports,
+// two for the history and one for every receiver of alerts: only these wait for a disk or the
+// network.
 //
 // Locks: none here. A thread that takes two mutexes takes them in this order: a job's in job_store,
 // IncidentStore's, one of a part that calls no other part (report queue, history, alerts, call
@@ -22,30 +23,26 @@
 // held while it sends.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/steady_clock.h"
-#include "base/stop_signal.h"
 #include "daemon/access/access.h"
 #include "daemon/access/unknown_calls.h"
 #include "daemon/agent_hub.h"
 #include "daemon/agents/agent_service.h"
 #include "daemon/alerts/alerts.h"
 #include "daemon/audit_log.h"
+#include "daemon/daemon_clock.h"
 #include "daemon/fleet/fleet.h"
 #include "daemon/held_jobs.h"
 #include "daemon/incidents/incident_book.h"
 #include "daemon/jobs/call_rate.h"
 #include "daemon/jobs/daemon_counters.h"
 #include "daemon/jobs/job_store.h"
-#include "daemon/jobs/own_lateness.h"
 #include "daemon/jobs/timeline.h"
 #include "daemon/loop/job_pairs.h"
 #include "daemon/loop/job_runners.h"
@@ -140,7 +137,7 @@ class Daemon {
   std::string http_address() const;                 // "127.0.0.1:34567"; empty without a page
 
   // Whether the daemon's own thread and its workers have done something of late.
-  bool IsAlive() const;
+  bool IsAlive() const { return clock_.IsAlive(); }
   int64_t agents() const { return agents_.agents(); }
   AgentSink* agent_sink() { return &hub_; }
   IncidentBook* incidents() { return &incidents_; }
@@ -175,11 +172,7 @@ class Daemon {
     QueryService service;
   };
 
-  void Run();
-  void Tick();
   absl::Status StartHttp();
-  void Publish();
-  void KeepSilences();
   std::string Address() const;
 
   const DaemonOptions options_;
@@ -197,16 +190,9 @@ class Daemon {
   JobRunners runners_;
   Answers answers_;
   HeldJobs held_jobs_;
+  DaemonClock clock_;
   GrpcServer server_;
   std::unique_ptr<HttpServer> http_;
-  StopSignal stop_;
-  // Only the thread below uses these, except the atomic one.
-  OwnLateness lateness_;
-  int64_t pulsed_ns_ = 0, callers_checked_ns_ = 0;
-  std::atomic<int64_t> ran_ns_{SteadyNs()};  // when the thread did something last
-  std::thread thread_;
-  std::thread past_thread_;      // of the past_keeper
-  std::thread silences_thread_;  // takes over the silences of other daemons
 };
 
 }  // namespace rollcall
