@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/durations.h"
+#include "daemon/fleet/fleet_statements.h"
 #include "daemon/fleet/fleet_store.h"
 #include "daemon/history/postgres_database.h"
 #include "daemon/history/postgres_layout.h"
@@ -25,10 +26,6 @@ constexpr PostgresTimes kMostTimes = {std::chrono::seconds(2), std::chrono::seco
                                       std::chrono::seconds(1), std::chrono::seconds(2)};
 // A connection that turns out to be dead within this time is replaced at once.
 constexpr std::chrono::milliseconds kDeadAtOnce{500};
-
-constexpr char kLivesForNs[] =
-    "(extract(epoch FROM d.expires_at - clock_timestamp()) * 1000000)::bigint * 1000";
-constexpr char kLives[] = "d.expires_at > clock_timestamp()";
 
 // A text of type text[], in PostgreSQL's own writing.
 std::string ArrayOf(const std::vector<JobId>& jobs, const std::string& (*text)(const JobId&)) {
@@ -45,10 +42,6 @@ std::string TenantsOf(const std::vector<JobId>& jobs) {
 std::string JobsOf(const std::vector<JobId>& jobs) {
   return ArrayOf(jobs, [](const JobId& job) -> const std::string& { return job.job; });
 }
-
-constexpr char kWanted[] =
-    "wanted AS (SELECT tenant, job, n FROM unnest(?::text[], ?::text[]) WITH ORDINALITY AS w "
-    "(tenant, job, n))";
 
 class PostgresFleet : public FleetStore {
  public:
@@ -92,18 +85,8 @@ class PostgresFleet : public FleetStore {
   bool has_row_ = false;  // this start of the daemon had the row of its name
 };
 
-// What no daemon needs any more. A dead daemon's row stays as long as jobs are its.
 absl::Status Prune(SqlDatabase* db) {
-  for (const char* text :
-       {"WITH gone AS MATERIALIZED (SELECT name FROM daemons WHERE expires_at < clock_timestamp() "
-        "- interval '14 days' FOR SHARE) DELETE FROM owners WHERE since < clock_timestamp() - "
-        "interval '14 days' AND (daemon IS NULL OR daemon IN (SELECT name FROM gone))",
-        "DELETE FROM daemons WHERE expires_at < clock_timestamp() - interval '1 day' AND NOT "
-        "EXISTS (SELECT 1 FROM owners WHERE owners.daemon = daemons.name)",
-        "DELETE FROM daemon_starts WHERE at < clock_timestamp() - interval '14 days' AND NOT "
-        "EXISTS (SELECT 1 FROM owners WHERE owners.incarnation = daemon_starts.incarnation) AND "
-        "NOT EXISTS (SELECT 1 FROM daemons WHERE daemons.incarnation = "
-        "daemon_starts.incarnation)"}) {
+  for (const char* text : kPruneFleet) {
     const absl::Status status = Sql(db, text).Run();
     if (!status.ok()) return status;
   }
@@ -144,21 +127,8 @@ absl::Status PostgresFleet::Try(const DaemonRow& self, const std::function<absl:
 // daemon that had the row and lost it never takes it back from a living one, so that two of one
 // name and address do not take turns.
 absl::Status PostgresFleet::RenewRow(const DaemonRow& self, int64_t lease_ns) {
-  Sql sql(db_.get(),
-          "WITH renewed AS (INSERT INTO daemons AS d (name, address, page, incarnation, secret, "
-          "alive_since, expires_at) VALUES (?, ?, ?, ?, ?, clock_timestamp(), clock_timestamp() + "
-          "? * interval '1 microsecond') ON CONFLICT (name) DO UPDATE SET address = "
-          "excluded.address, page = excluded.page, incarnation = excluded.incarnation, secret = "
-          "excluded.secret, alive_since = CASE WHEN d.incarnation = excluded.incarnation AND "
-          "d.expires_at > clock_timestamp() THEN d.alive_since ELSE clock_timestamp() END, "
-          "expires_at = greatest(excluded.expires_at, CASE WHEN d.incarnation = "
-          "excluded.incarnation THEN d.expires_at ELSE excluded.expires_at END) WHERE "
-          "d.incarnation = excluded.incarnation OR d.expires_at <= clock_timestamp() OR (? = 0 AND "
-          "d.address = excluded.address) RETURNING d.name), kept AS (UPDATE owners SET incarnation "
-          "= ? WHERE daemon IN (SELECT name FROM renewed) AND incarnation <> ?) SELECT name FROM "
-          "renewed",
-          self.name, self.address, self.page, self.incarnation, self.secret, lease_ns / 1000,
-          int64_t{has_row_}, self.incarnation, self.incarnation);
+  Sql sql(db_.get(), kRenewDaemon, self.name, self.address, self.page, self.incarnation,
+          self.secret, lease_ns / 1000, int64_t{has_row_}, self.incarnation, self.incarnation);
   if (sql.Next()) {
     has_row_ = true;
     return absl::OkStatus();
@@ -167,9 +137,7 @@ absl::Status PostgresFleet::RenewRow(const DaemonRow& self, int64_t lease_ns) {
 }
 
 absl::Status PostgresFleet::Clash(const DaemonRow& self) {
-  Sql row(db_.get(),
-          absl::StrCat("SELECT d.address, ", kLivesForNs, " FROM daemons AS d WHERE d.name = ?"),
-          self.name);
+  Sql row(db_.get(), kDaemonOfName, self.name);
   if (!row.Next()) {
     return row.status().ok() ? absl::UnavailableError("the row of this daemon's name has just gone")
                              : row.status();
@@ -185,11 +153,7 @@ absl::Status PostgresFleet::Clash(const DaemonRow& self) {
 }
 
 absl::Status PostgresFleet::ListLiving(std::vector<DaemonRow>* daemons) {
-  Sql rows(db_.get(),
-           absl::StrCat("SELECT d.name, d.address, d.page, d.incarnation, d.secret, ", kLivesForNs,
-                        ", (extract(epoch FROM d.alive_since) * 1000000)::bigint * 1000 FROM "
-                        "daemons AS d WHERE ",
-                        kLives, " ORDER BY d.name"));
+  Sql rows(db_.get(), kLivingDaemons);
   while (rows.Next()) {
     daemons->push_back({rows.Bytes(0), rows.Bytes(1), rows.Bytes(2), rows.Bytes(3), rows.Bytes(4),
                         rows.Integer(5), rows.Integer(6)});
@@ -213,48 +177,14 @@ absl::StatusOr<std::vector<DaemonRow>> PostgresFleet::Renew(const DaemonRow& sel
 // are over, before any row of `owners` is locked: RenewRow() has the same order. Self's own row is
 // locked too, so that no later start of this daemon takes its jobs meanwhile.
 absl::Status PostgresFleet::ClaimFree(const DaemonRow& self, const std::vector<JobId>& jobs) {
-  return Sql(db_.get(),
-             absl::StrCat(
-                 "WITH ", kWanted,
-                 ", me AS MATERIALIZED (SELECT d.name FROM daemons AS d WHERE d.name = ? AND "
-                 "d.incarnation = ? AND ",
-                 kLives,
-                 " FOR SHARE), ended AS MATERIALIZED (SELECT d.name FROM "
-                 "daemons AS d WHERE NOT (",
-                 kLives,
-                 ") AND d.name IN (SELECT o.daemon FROM owners AS o JOIN "
-                 "wanted USING (tenant, job)) ORDER BY d.name FOR SHARE), unowned AS (SELECT "
-                 "DISTINCT w.tenant, w.job FROM wanted AS w WHERE NOT EXISTS (SELECT 1 FROM owners "
-                 "AS o JOIN daemons AS d ON d.name = o.daemon WHERE o.tenant = w.tenant AND o.job "
-                 "= w.job AND ",
-                 kLives,
-                 " AND (o.daemon <> ? OR o.incarnation = ?)) ORDER BY w.tenant, w.job) INSERT INTO "
-                 "owners AS o (tenant, job, daemon, incarnation, token, since) SELECT "
-                 "unowned.tenant, unowned.job, ?, ?, nextval('owner_tokens'), clock_timestamp() "
-                 "FROM unowned WHERE (SELECT count(*) FROM me) = 1 AND (SELECT count(*) FROM "
-                 "ended) >= 0 ON CONFLICT (tenant, job) DO UPDATE SET daemon = excluded.daemon, "
-                 "incarnation = excluded.incarnation, token = CASE WHEN o.daemon = excluded.daemon "
-                 "THEN o.token ELSE nextval('owner_tokens') END, since = CASE WHEN o.daemon = "
-                 "excluded.daemon THEN o.since ELSE clock_timestamp() END, wanted_by = CASE WHEN "
-                 "o.daemon = excluded.daemon THEN o.wanted_by END WHERE o.daemon IS NULL OR "
-                 "o.daemon = excluded.daemon OR o.daemon IN (SELECT name FROM ended)"),
-             TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation, self.name,
-             self.incarnation, self.name, self.incarnation)
+  return Sql(db_.get(), kClaimFree, TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation,
+             self.name, self.incarnation, self.name, self.incarnation)
       .Run();
 }
 
 absl::Status PostgresFleet::ReadOwners(const DaemonRow& self, const std::vector<JobId>& jobs,
                                        std::map<JobId, OwnerRow>* owners) {
-  Sql rows(db_.get(),
-           absl::StrCat("WITH ", kWanted,
-                        " SELECT w.n, o.daemon, d.address, o.token, CASE WHEN o.daemon = ? "
-                        "AND o.incarnation = ? THEN 1 ELSE 0 END, ",
-                        kLivesForNs,
-                        ", CASE WHEN "
-                        "o.wanted_by = o.daemon THEN 1 ELSE 0 END FROM wanted AS w JOIN owners AS "
-                        "o USING (tenant, job) JOIN daemons AS d ON d.name = o.daemon WHERE ",
-                        kLives),
-           TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation);
+  Sql rows(db_.get(), kOwnersOfWanted, TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation);
   while (rows.Next()) {
     (*owners)[jobs[static_cast<size_t>(rows.Integer(0) - 1)]] = {
         rows.Bytes(1),        rows.Bytes(2),   rows.Integer(3),
@@ -283,9 +213,7 @@ absl::StatusOr<std::map<JobId, int64_t>> PostgresFleet::Owned(const DaemonRow& s
     owned.clear();
     const absl::Status settled = Settle(self);
     if (!settled.ok()) return settled;
-    Sql rows(db_.get(),
-             "SELECT tenant, job, token FROM owners WHERE daemon = ? AND incarnation = ?",
-             self.name, self.incarnation);
+    Sql rows(db_.get(), kOwnedByDaemon, self.name, self.incarnation);
     while (rows.Next()) owned[{rows.Bytes(0), rows.Bytes(1)}] = rows.Integer(2);
     return rows.status();
   });
@@ -297,10 +225,7 @@ absl::StatusOr<std::map<JobId, OwnerRow>> PostgresFleet::Owners() {
   std::map<JobId, OwnerRow> owners;
   const absl::Status status = Try({}, [&] {
     owners.clear();
-    Sql rows(
-        db_.get(),
-        absl::StrCat("SELECT o.tenant, o.job, o.daemon, d.address, o.token, ", kLivesForNs,
-                     " FROM owners AS o JOIN daemons AS d ON d.name = o.daemon WHERE ", kLives));
+    Sql rows(db_.get(), kAllOwners);
     while (rows.Next()) {
       owners[{rows.Bytes(0), rows.Bytes(1)}] = {rows.Bytes(2), rows.Bytes(3), rows.Integer(4),
                                                 false, rows.Integer(5)};
@@ -315,9 +240,6 @@ absl::StatusOr<std::map<JobId, OwnerRow>> PostgresFleet::Owners() {
 // by then self may have asked what it owns, and be at work for the job again. So such a request
 // counts only for what was owned before it was sent, and Settle() makes self's ownership newer than
 // that.
-constexpr char kNowUs[] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-constexpr char kOwnedBefore[] = "(extract(epoch FROM o.since) * 1000000)::bigint <= ?";
-
 absl::Status PostgresFleet::GiveUp(const DaemonRow& self, const std::vector<JobId>& jobs,
                                    const std::function<absl::Status(int64_t now_us)>& run) {
   const absl::Status status = Try(self, [&] {
@@ -334,13 +256,7 @@ absl::Status PostgresFleet::Settle(const DaemonRow& self) {
   if (unsettled_.empty()) return absl::OkStatus();
   const std::vector<JobId> jobs(unsettled_.begin(), unsettled_.end());
   const absl::Status status =
-      Sql(db_.get(),
-          absl::StrCat("WITH ", kWanted,
-                       " UPDATE owners AS o SET since = clock_timestamp() FROM wanted AS w "
-                       "WHERE o.tenant = w.tenant AND o.job = w.job AND o.daemon = ? AND "
-                       "o.incarnation = ?"),
-          TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation)
-          .Run();
+      Sql(db_.get(), kSettleJobs, TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation).Run();
   if (status.ok()) unsettled_.clear();
   return status;
 }
@@ -348,16 +264,8 @@ absl::Status PostgresFleet::Settle(const DaemonRow& self) {
 absl::Status PostgresFleet::HandOver(const DaemonRow& self, const JobId& job, int64_t token,
                                      const DaemonRow& to) {
   return GiveUp(self, {job}, [&](int64_t now_us) {
-    Sql sql(db_.get(),
-            absl::StrCat("UPDATE owners AS o SET daemon = ?, incarnation = ?, token = "
-                         "nextval('owner_tokens'), since = clock_timestamp() WHERE tenant = ? AND "
-                         "job = ? AND daemon = ? AND incarnation = ? AND token = ? AND ",
-                         kOwnedBefore,
-                         " AND EXISTS (SELECT 1 FROM daemons AS d WHERE d.name = ? AND "
-                         "d.incarnation = ? AND ",
-                         kLives, ")"),
-            to.name, to.incarnation, job.tenant, job.job, self.name, self.incarnation, token,
-            now_us, to.name, to.incarnation);
+    Sql sql(db_.get(), kHandOverJob, to.name, to.incarnation, job.tenant, job.job, self.name,
+            self.incarnation, token, now_us, to.name, to.incarnation);
     const absl::Status status = sql.Run();
     if (!status.ok() || sql.changed() > 0) return status;
     return absl::AbortedError(absl::StrCat("cannot give the job ", ToText(job), " to ", to.name,
@@ -367,13 +275,7 @@ absl::Status PostgresFleet::HandOver(const DaemonRow& self, const JobId& job, in
 
 absl::Status PostgresFleet::Want(const DaemonRow& self, const std::vector<JobId>& jobs) {
   return Try(self, [&] {
-    return Sql(db_.get(),
-               absl::StrCat("WITH ", kWanted,
-                            " UPDATE owners AS o SET wanted_by = ?, wanted_at = "
-                            "clock_timestamp() FROM wanted AS w WHERE o.tenant = w.tenant AND "
-                            "o.job = w.job AND o.daemon <> ?"),
-               TenantsOf(jobs), JobsOf(jobs), self.name, self.name)
-        .Run();
+    return Sql(db_.get(), kWantJobs, TenantsOf(jobs), JobsOf(jobs), self.name, self.name).Run();
   });
 }
 
@@ -381,13 +283,7 @@ absl::StatusOr<std::map<JobId, std::string>> PostgresFleet::Wanted(const DaemonR
   std::map<JobId, std::string> wanted;
   const absl::Status status = Try(self, [&] {
     wanted.clear();
-    Sql rows(db_.get(),
-             "SELECT o.tenant, o.job, o.wanted_by FROM owners AS o JOIN daemons AS d ON "
-             "d.name = o.daemon WHERE o.daemon = ? AND o.incarnation = ? AND "
-             "o.wanted_by <> o.daemon AND o.wanted_at > clock_timestamp() - interval '5 "
-             "seconds' AND o.wanted_at > greatest(o.since, d.alive_since) + interval '4 "
-             "seconds'",
-             self.name, self.incarnation);
+    Sql rows(db_.get(), kJobsThatOthersWant, self.name, self.incarnation);
     while (rows.Next()) wanted[{rows.Bytes(0), rows.Bytes(1)}] = rows.Bytes(2);
     return rows.status();
   });
@@ -398,25 +294,14 @@ absl::StatusOr<std::map<JobId, std::string>> PostgresFleet::Wanted(const DaemonR
 absl::Status PostgresFleet::Release(const DaemonRow& self, const std::vector<JobId>& jobs) {
   if (jobs.empty()) return absl::OkStatus();
   return GiveUp(self, jobs, [&](int64_t now_us) {
-    return Sql(db_.get(),
-               absl::StrCat("WITH ", kWanted,
-                            " UPDATE owners AS o SET daemon = NULL, since = "
-                            "clock_timestamp() FROM wanted AS w WHERE o.tenant = w.tenant AND "
-                            "o.job = w.job AND o.daemon = ? AND o.incarnation = ? AND ",
-                            kOwnedBefore),
-               TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation, now_us)
+    return Sql(db_.get(), kReleaseJobs, TenantsOf(jobs), JobsOf(jobs), self.name, self.incarnation,
+               now_us)
         .Run();
   });
 }
 
 absl::Status PostgresFleet::Leave(const DaemonRow& self) {
-  return Try(self, [&] {
-    return Sql(db_.get(),
-               "UPDATE daemons SET expires_at = least(expires_at, clock_timestamp()) WHERE name = "
-               "? AND incarnation = ?",
-               self.name, self.incarnation)
-        .Run();
-  });
+  return Try(self, [&] { return Sql(db_.get(), kLeaveFleet, self.name, self.incarnation).Run(); });
 }
 
 }  // namespace

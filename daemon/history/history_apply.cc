@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "daemon/history/history_write.h"
 #include "daemon/history/sql_history.h"
@@ -21,26 +19,22 @@ int64_t SentColumn(const v1::HistoryWrite::Alert& alert) {
   return IsKnownBefore(alert.kind()) ? kAlertUnsent : kAlertUnsentForLaterReleases;
 }
 
-// "INSERT ... ON CONFLICT ..." of one row, or the parts of it around the values of several.
-struct Upsert {
-  Upsert(const char* table, std::vector<std::string> key, std::vector<std::string> others,
-         const HistoryDialect& dialect, bool is_owned) {
-    if (is_owned && dialect.has_daemons) others.push_back("daemon");
-    std::vector<std::string> columns = key;
-    columns.insert(columns.end(), others.begin(), others.end());
-    head = absl::StrCat("INSERT INTO ", table, " (", absl::StrJoin(columns, ", "), ")");
-    marks = absl::StrCat(" VALUES (",
-                         absl::StrJoin(std::vector<std::string>(columns.size(), "?"), ", "), ")");
-    tail = absl::StrCat(" ON CONFLICT (", absl::StrJoin(key, ", "), ") DO ");
-    if (others.empty()) tail += "NOTHING";
-    for (size_t i = 0; i < others.size(); ++i) {
-      absl::StrAppend(&tail, i == 0 ? "UPDATE SET " : ", ", others[i], " = excluded.", others[i]);
-    }
-  }
-  std::string text() const { return head + marks + tail; }
-
-  std::string head, marks, tail;
-};
+constexpr char kSaveReceiver[] = R"sql(
+INSERT INTO outbox_receivers (incident, sequence, receiver) VALUES (?, ?, ?)
+ON CONFLICT (incident, sequence, receiver) DO NOTHING)sql";
+constexpr char kSaveMembers[] = R"sql(
+INSERT INTO attempt_members (tenant, job, attempt, host, pid, start_time, rank)
+VALUES {rows}
+ON CONFLICT (tenant, job, attempt, host, pid, start_time) DO UPDATE SET rank = excluded.rank)sql";
+constexpr char kSaveSilence[] = R"sql(
+INSERT INTO silences (id, until_ns, body) VALUES (?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET until_ns = excluded.until_ns, body = excluded.body)sql";
+constexpr char kDeleteHosts[] =
+    "DELETE FROM job_hosts WHERE tenant = ? AND job = ? AND attempt = ?";
+constexpr char kDeleteAttempt[] =
+    "DELETE FROM job_attempts WHERE tenant = ? AND job = ? AND attempt = ?";
+constexpr char kDeleteMembers[] =
+    "DELETE FROM attempt_members WHERE tenant = ? AND job = ? AND attempt = ?";
 
 // Where the rows go, and whose they are.
 struct SqlWriting {
@@ -54,17 +48,13 @@ void BindMine(const SqlWriting& to, Sql* sql) {
   if (to.dialect.has_daemons) sql->Bind(to.daemon);
 }
 
-absl::Status DeleteJob(const SqlWriting& to, const char* table, const JobKey& job) {
-  return Sql(to.db,
-             absl::StrCat("DELETE FROM ", table, " WHERE tenant = ? AND job = ? AND attempt = ?"),
-             job.tenant, job.job, job.attempt)
-      .Run();
+absl::Status DeleteJob(const SqlWriting& to, const char* text, const JobKey& job) {
+  return Sql(to.db, text, job.tenant, job.job, job.attempt).Run();
 }
 
 absl::Status SaveAlert(const SqlWriting& to, const v1::HistoryWrite::Alert& alert) {
-  const Upsert upsert("outbox", {"incident", "sequence"}, {"kind", "made_ns", "body", "sent"},
-                      to.dialect, true);
-  Sql sql(to.db, upsert.text(), alert.incident(), alert.sequence(), alert.kind(), alert.made_ns());
+  Sql sql(to.db, to.dialect.save_alert, alert.incident(), alert.sequence(), alert.kind(),
+          alert.made_ns());
   sql.BindBlob(alert.body().SerializeAsString()).Bind(SentColumn(alert));
   BindMine(to, &sql);
   return sql.Run();
@@ -76,28 +66,22 @@ absl::Status MarkAlert(const SqlWriting& to, const v1::HistoryWrite::AlertMark& 
                mark.incident(), mark.sequence())
         .Run();
   }
-  const Upsert upsert("outbox_receivers", {"incident", "sequence", "receiver"}, {}, to.dialect,
-                      false);
-  return Sql(to.db, upsert.text(), mark.incident(), mark.sequence(), mark.receiver()).Run();
+  return Sql(to.db, kSaveReceiver, mark.incident(), mark.sequence(), mark.receiver()).Run();
 }
 
 absl::Status SaveHosts(const SqlWriting& to, const v1::HistoryWrite::Hosts& hosts) {
   const JobKey job = KeyOf(hosts.job());
-  const Upsert upsert("job_hosts", {"tenant", "job", "attempt", "host"}, {"seen_ns"}, to.dialect,
-                      true);
   std::vector<std::vector<SqlValue>> rows;
   for (const std::string& host :
        std::set<std::string>(hosts.hosts().begin(), hosts.hosts().end())) {
     rows.push_back({job.tenant, job.job, int64_t{job.attempt}, host, hosts.seen_ns()});
     if (to.dialect.has_daemons) rows.back().push_back(to.daemon);
   }
-  return InsertRows(to.db, upsert.head, rows, upsert.tail);
+  return InsertRows(to.db, to.dialect.save_hosts, rows);
 }
 
 absl::Status SaveMembers(const SqlWriting& to, const v1::HistoryWrite::Attempt& attempt) {
   const JobKey job = KeyOf(attempt.job());
-  const Upsert upsert("attempt_members", {"tenant", "job", "attempt", "host", "pid", "start_time"},
-                      {"rank"}, to.dialect, false);
   std::map<std::vector<SqlValue>, SqlValue> ranks;  // a process that comes twice has the later rank
   for (const v1::HistoryWrite::Member& member : attempt.members()) {
     ranks[{job.tenant, job.job, int64_t{job.attempt}, member.host(), int64_t{member.pid()},
@@ -108,16 +92,13 @@ absl::Status SaveMembers(const SqlWriting& to, const v1::HistoryWrite::Attempt& 
     rows.push_back(key);
     rows.back().push_back(rank);
   }
-  return InsertRows(to.db, upsert.head, rows, upsert.tail);
+  return InsertRows(to.db, kSaveMembers, rows);
 }
 
 absl::Status SaveAttempts(const SqlWriting& to, const v1::HistoryWrite::Attempts& attempts) {
-  const Upsert upsert("job_attempts", {"tenant", "job", "attempt"},
-                      {"world_size", "restarts", "launch", "has_twin", "seen_ns"}, to.dialect,
-                      true);
   for (const v1::HistoryWrite::Attempt& attempt : attempts.attempts()) {
     const JobKey job = KeyOf(attempt.job());
-    Sql sql(to.db, upsert.text(), job.tenant, job.job, job.attempt, attempt.world_size(),
+    Sql sql(to.db, to.dialect.save_attempt, job.tenant, job.job, job.attempt, attempt.world_size(),
             attempt.restarts(), attempt.launch(), attempt.has_twin() ? 1 : 0, attempts.seen_ns());
     BindMine(to, &sql);
     absl::Status status = sql.Run();
@@ -128,13 +109,12 @@ absl::Status SaveAttempts(const SqlWriting& to, const v1::HistoryWrite::Attempts
 }
 
 absl::Status ForgetAttempt(const SqlWriting& to, const JobKey& job) {
-  const absl::Status status = DeleteJob(to, "job_attempts", job);
-  return status.ok() ? DeleteJob(to, "attempt_members", job) : status;
+  const absl::Status status = DeleteJob(to, kDeleteAttempt, job);
+  return status.ok() ? DeleteJob(to, kDeleteMembers, job) : status;
 }
 
 absl::Status SaveSilence(const SqlWriting& to, const v1::Silence& silence) {
-  const Upsert upsert("silences", {"id"}, {"until_ns", "body"}, to.dialect, false);
-  return Sql(to.db, upsert.text(), silence.id(), NsOf(silence.until()))
+  return Sql(to.db, kSaveSilence, silence.id(), NsOf(silence.until()))
       .BindBlob(silence.SerializeAsString())
       .Run();
 }
@@ -164,7 +144,7 @@ absl::Status SqlHistory::Make(const v1::HistoryWrite& write) {
     case v1::HistoryWrite::kHosts:
       return SaveHosts(to, write.hosts());
     case v1::HistoryWrite::kForgetHosts:
-      return DeleteJob(to, "job_hosts", KeyOf(write.forget_hosts()));
+      return DeleteJob(to, kDeleteHosts, KeyOf(write.forget_hosts()));
     case v1::HistoryWrite::kAttempts:
       return SaveAttempts(to, write.attempts());
     case v1::HistoryWrite::kForgetAttempt:

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "daemon/history/history_week.h"
 #include "daemon/history/sql_reads.h"
 #include "proto/timestamps.h"
@@ -25,33 +24,56 @@ struct Times {
   int64_t from_ns, until_ns;  // until: not with it
 };
 
-std::string Marks(size_t count) {
-  return absl::StrJoin(std::vector<const char*>(count, "?"), ", ");
+// The parts of the query: counted weeks, of all tenants or of some, and the facts of a time.
+constexpr char kWeeksOfAll[] = R"sql(
+SELECT value, incidents, certain, lost_rank_ms, last_ns FROM week_counts
+WHERE kind = {by} AND week IN ({weeks}) AND tenant = '' AND cause = {cause_or_all})sql";
+
+constexpr char kWeeksOfTenants[] = R"sql(
+SELECT value, incidents, certain, lost_rank_ms, last_ns FROM week_counts
+WHERE kind = {by} AND week IN ({weeks}) AND tenant IN ({tenants}) [AND cause = {cause}])sql";
+
+constexpr char kFacts[] = R"sql(
+SELECT value, 1 AS incidents, certain, lost_rank_ms, opened_ns AS last_ns FROM incident_facts
+WHERE kind = {by} AND opened_ns >= {from} AND opened_ns < {until}
+  [AND tenant IN ({tenants})] [AND cause = {cause}]
+  [AND (incident, opened_ns) IN (
+    SELECT id, opened_ns FROM incidents
+    WHERE job = {job} AND opened_ns >= {from} AND opened_ns < {until})])sql";
+
+// From the job's incidents to the facts of each, which are few beside all facts of the time. OFFSET
+// 0 keeps the server from reading those instead: it guesses how many incidents a job has, and is
+// wrong for one that hangs again and again.
+constexpr char kFactsOfJob[] = R"sql(
+SELECT f.value, 1 AS incidents, f.certain, f.lost_rank_ms, i.opened_ns AS last_ns
+FROM incidents AS i CROSS JOIN LATERAL (
+  SELECT value, certain, lost_rank_ms FROM incident_facts
+  WHERE kind = {by} AND opened_ns = i.opened_ns AND incident = i.id
+    [AND tenant IN ({tenants})] [AND cause = {cause}]
+  OFFSET 0) AS f
+WHERE i.job = {job} AND i.opened_ns >= {from} AND i.opened_ns < {until})sql";
+
+constexpr char kCounts[] = R"sql(
+SELECT value, sum(incidents) AS n, sum(certain), sum(lost_rank_ms) AS lost, max(last_ns),
+  count(*) OVER ()
+FROM ({parts}) AS parts GROUP BY value ORDER BY n DESC, lost DESC, value LIMIT {limit})sql";
+
+constexpr char kNewest[] = R"sql(
+SELECT incident FROM incident_facts WHERE kind = {by} AND opened_ns = {last} AND value = {value}
+  [AND tenant IN ({tenants})]
+ORDER BY incident DESC LIMIT 1)sql";
+
+SqlText UnionOf(const std::vector<SqlText>& parts) {
+  SqlText all;
+  for (const SqlText& part : parts) {
+    absl::StrAppend(&all.text, all.text.empty() ? "" : " UNION ALL ", part.text);
+    all.values.insert(all.values.end(), part.values.begin(), part.values.end());
+  }
+  return all;
 }
 
-// Text and values of a query, in the order of the text.
-class Query {
- public:
-  template <typename... Values>
-  Query& Add(const std::string& text, const Values&... values) {
-    text_ += text;
-    (values_.push_back(values), ...);
-    return *this;
-  }
-  Query& AddList(const std::string& text, const std::vector<SqlValue>& list) {
-    absl::StrAppend(&text_, text, " IN (", Marks(list.size()), ")");
-    values_.insert(values_.end(), list.begin(), list.end());
-    return *this;
-  }
-  const std::string& text() const { return text_; }
-  void BindTo(Sql* sql) const {
-    for (const SqlValue& value : values_) sql->Bind(value);
-  }
-
- private:
-  std::string text_;
-  std::vector<SqlValue> values_;
-};
+// The value of a text that narrows the query; empty if it does not.
+SqlText UnlessEmpty(const std::string& text) { return text.empty() ? SqlText() : SqlText(text); }
 
 // Reads the tenants of the request; empty means all. Returns false if no tenant is left.
 bool TenantsOf(const v1::CountIncidentsRequest& request, std::vector<SqlValue>* tenants) {
@@ -90,13 +112,11 @@ class Question {
   absl::StatusOr<std::vector<int64_t>> CountedWeeks(SqlDatabase* db) const;
   absl::StatusOr<std::vector<Times>> WithFacts(SqlDatabase* db,
                                                const std::vector<Times>& times) const;
-  void AddWeeks(const std::vector<int64_t>& weeks, Query* query) const;
-  void AddFacts(const Times& times, Query* query) const;
-  void AddFactsOfJob(const Times& times, Query* query) const;
-  Query Whole(const std::vector<int64_t>& weeks, const std::vector<Times>& rest) const;
-  void AddTenants(Query* query) const {
-    if (!tenants_.empty()) query->AddList(" AND tenant", tenants_);
-  }
+  SqlText OfWeeks(const std::vector<int64_t>& weeks) const;
+  SqlText OfFacts(const Times& times) const;
+  SqlText Whole(const std::vector<int64_t>& weeks, const std::vector<Times>& rest) const;
+  // Of every part; with more of one.
+  SqlFillings Fillings(const SqlFillings& more) const;
   absl::Status AddNewest(SqlDatabase* db, v1::IncidentCount* count) const;
 
   const v1::CountIncidentsRequest& request_;
@@ -132,80 +152,39 @@ absl::StatusOr<std::vector<Times>> Question::WithFacts(SqlDatabase* db,
   return with_facts;
 }
 
-void Question::AddWeeks(const std::vector<int64_t>& weeks, Query* query) const {
-  query->Add(
-      "SELECT value, incidents, certain, lost_rank_ms, last_ns FROM week_counts WHERE kind "
-      "= ?",
-      request_.by());
-  query->AddList(" AND week", {weeks.begin(), weeks.end()});
-  // Empty means all.
-  if (tenants_.empty()) {
-    query->Add(" AND tenant = '' AND cause = ?", request_.cause());
-  } else {
-    AddTenants(query);
-    if (!request_.cause().empty()) query->Add(" AND cause = ?", request_.cause());
-  }
+SqlFillings Question::Fillings(const SqlFillings& more) const {
+  SqlFillings fillings = {{"by", SqlText(request_.by())},
+                          {"tenants", SqlText(tenants_)},  // empty means all
+                          {"cause", UnlessEmpty(request_.cause())},
+                          {"job", UnlessEmpty(request_.job())}};
+  fillings.insert(more.begin(), more.end());
+  return fillings;
 }
 
-// From the job's incidents to the facts of each, which are few beside all facts of the time. OFFSET
-// 0 keeps the server from reading those instead: it guesses how many incidents a job has, and is
-// wrong for one that hangs again and again.
-void Question::AddFactsOfJob(const Times& times, Query* query) const {
-  query->Add(
-      "SELECT f.value, 1 AS incidents, f.certain, f.lost_rank_ms, i.opened_ns AS last_ns "
-      "FROM incidents AS i CROSS JOIN LATERAL (SELECT value, certain, lost_rank_ms FROM "
-      "incident_facts WHERE kind = ? AND opened_ns = i.opened_ns AND incident = "
-      "i.id",
-      request_.by());
-  AddTenants(query);
-  if (!request_.cause().empty()) query->Add(" AND cause = ?", request_.cause());
-  query->Add(" OFFSET 0) AS f WHERE i.job = ? AND i.opened_ns >= ? AND i.opened_ns < ?",
-             request_.job(), times.from_ns, times.until_ns);
+SqlText Question::OfWeeks(const std::vector<int64_t>& weeks) const {
+  const std::vector<SqlValue> values(weeks.begin(), weeks.end());
+  return FillIn(
+      tenants_.empty() ? kWeeksOfAll : kWeeksOfTenants,
+      Fillings({{"weeks", SqlText(values)}, {"cause_or_all", SqlText(request_.cause())}}));
 }
 
-void Question::AddFacts(const Times& times, Query* query) const {
-  if (!request_.job().empty() && has_lateral_) return AddFactsOfJob(times, query);
-  query->Add(
-      "SELECT value, 1 AS incidents, certain, lost_rank_ms, opened_ns AS last_ns FROM "
-      "incident_facts WHERE kind = ? AND opened_ns >= ? AND opened_ns < "
-      "?",
-      request_.by(), times.from_ns, times.until_ns);
-  AddTenants(query);
-  if (!request_.cause().empty()) query->Add(" AND cause = ?", request_.cause());
-  if (request_.job().empty()) return;
-  query->Add(
-      " AND (incident, opened_ns) IN (SELECT id, opened_ns FROM incidents WHERE job = ? AND "
-      "opened_ns >= ? AND opened_ns < ?)",
-      request_.job(), times.from_ns, times.until_ns);
+SqlText Question::OfFacts(const Times& times) const {
+  const bool by_job = !request_.job().empty() && has_lateral_;
+  return FillIn(by_job ? kFactsOfJob : kFacts,
+                Fillings({{"from", SqlText(times.from_ns)}, {"until", SqlText(times.until_ns)}}));
 }
 
-Query Question::Whole(const std::vector<int64_t>& weeks, const std::vector<Times>& rest) const {
-  Query query;
-  query.Add(
-      "SELECT value, sum(incidents) AS n, sum(certain), sum(lost_rank_ms) AS lost, "
-      "max(last_ns), count(*) OVER () FROM (");
-  const char* separator = "";
-  if (!weeks.empty()) {
-    AddWeeks(weeks, &query);
-    separator = " UNION ALL ";
-  }
-  for (const Times& times : rest) {
-    AddFacts(times, &query.Add(separator));
-    separator = " UNION ALL ";
-  }
+SqlText Question::Whole(const std::vector<int64_t>& weeks, const std::vector<Times>& rest) const {
+  std::vector<SqlText> parts;
+  if (!weeks.empty()) parts.push_back(OfWeeks(weeks));
+  for (const Times& times : rest) parts.push_back(OfFacts(times));
   const int limit = request_.limit() <= 0 ? kUsualValues : std::min(request_.limit(), kMostValues);
-  query.Add(") AS parts GROUP BY value ORDER BY n DESC, lost DESC, value LIMIT ?", int64_t{limit});
-  return query;
+  return FillIn(kCounts, {{"parts", UnionOf(parts)}, {"limit", SqlText(int64_t{limit})}});
 }
 
 absl::Status Question::AddNewest(SqlDatabase* db, v1::IncidentCount* count) const {
-  Query query;
-  query.Add("SELECT incident FROM incident_facts WHERE kind = ? AND opened_ns = ? AND value = ?",
-            request_.by(), NsOf(count->last()), count->value());
-  AddTenants(&query);
-  query.Add(" ORDER BY incident DESC LIMIT 1");
-  Sql row(db, query.text());
-  query.BindTo(&row);
+  Sql row(db, FillIn(kNewest, Fillings({{"last", SqlText(NsOf(count->last()))},
+                                        {"value", SqlText(count->value())}})));
   if (row.Next()) count->set_newest(row.Bytes(0));
   return row.status();
 }
@@ -220,9 +199,7 @@ absl::Status Question::Ask(SqlDatabase* db, v1::CountIncidentsResponse* response
     *rest = {times_};
   }
   if (weeks->empty() && rest->empty()) return absl::OkStatus();
-  const Query query = Whole(*weeks, *rest);
-  Sql rows(db, query.text());
-  query.BindTo(&rows);
+  Sql rows(db, Whole(*weeks, *rest));
   while (rows.Next()) {
     v1::IncidentCount* count = response->add_counts();
     count->set_value(rows.Bytes(0));

@@ -3,9 +3,6 @@
 // the part of each store.
 #include <spdlog/spdlog.h>
 
-#include <string>
-
-#include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "base/mutex.h"
 #include "daemon/history/sql_history.h"
@@ -23,40 +20,53 @@ constexpr int64_t kKeepUnsentNs = 24 * kHour;
 // A table that may take a part of the file.
 struct Share {
   const char* table;
-  const char* key;    // columns; nullptr means those of the dialect
-  const char* bytes;  // of a row, about
-  const char* order;  // the last rows in this order are deleted
-  int64_t parts;      // of the file's size: one in so many
+  const char* trim;  // deletes what exceeds so many bytes, about; nullptr means that of the dialect
+  int64_t parts;     // of the file's size: one in so many
 };
 
 // A half of the file in all.
 constexpr Share kShares[] = {
-    {"actions", nullptr, "64 + length(who) + length(action) + length(object) + length(peer)",
-     "at_ns DESC", 8},
+    {"actions", nullptr, 8},
     // Those of open incidents come first: without them an alert would be sent again.
-    {"outbox", "incident, sequence", "64 + length(incident) + length(body)",
-     "incident NOT IN (SELECT id FROM incidents WHERE closed_ns = 0), sent % 2, made_ns DESC", 16},
-    {"job_attempts", "tenant, job, attempt",
-     "64 + length(restarts) + length(launch) + (SELECT coalesce(sum(96 + length(host)), 0) FROM "
-     "attempt_members AS m WHERE m.tenant = job_attempts.tenant AND m.job = job_attempts.job AND "
-     "m.attempt = job_attempts.attempt)",
-     // The attempt of a job that lives may have begun long ago. Only the hosts of such a job are
-     // recorded again and again.
-     "(tenant, job, attempt) NOT IN (SELECT tenant, job, attempt FROM job_hosts), seen_ns DESC", 4},
-    {"job_hosts", "tenant, job, attempt, host", "32 + length(tenant) + length(job) + length(host)",
-     "seen_ns DESC", 16},
+    {"outbox", R"sql(
+DELETE FROM outbox WHERE (incident, sequence) IN (
+  SELECT incident, sequence FROM (
+    SELECT incident, sequence, sum(64 + length(incident) + length(body)) OVER (
+      ORDER BY incident NOT IN (SELECT id FROM incidents WHERE closed_ns = 0), sent % 2, made_ns DESC
+      ROWS UNBOUNDED PRECEDING) AS kept
+    FROM outbox) AS summed
+  WHERE kept > ?))sql",
+     16},
+    // The attempt of a job that lives may have begun long ago. Only the hosts of such a job are
+    // recorded again and again.
+    {"job_attempts", R"sql(
+DELETE FROM job_attempts WHERE (tenant, job, attempt) IN (
+  SELECT tenant, job, attempt FROM (
+    SELECT tenant, job, attempt, sum(64 + length(restarts) + length(launch) + (
+      SELECT coalesce(sum(96 + length(host)), 0) FROM attempt_members AS m
+      WHERE m.tenant = job_attempts.tenant AND m.job = job_attempts.job
+        AND m.attempt = job_attempts.attempt)) OVER (
+      ORDER BY (tenant, job, attempt) NOT IN (SELECT tenant, job, attempt FROM job_hosts),
+        seen_ns DESC
+      ROWS UNBOUNDED PRECEDING) AS kept
+    FROM job_attempts) AS summed
+  WHERE kept > ?))sql",
+     4},
+    {"job_hosts", R"sql(
+DELETE FROM job_hosts WHERE (tenant, job, attempt, host) IN (
+  SELECT tenant, job, attempt, host FROM (
+    SELECT tenant, job, attempt, host, sum(32 + length(tenant) + length(job) + length(host)) OVER (
+      ORDER BY seen_ns DESC ROWS UNBOUNDED PRECEDING) AS kept
+    FROM job_hosts) AS summed
+  WHERE kept > ?))sql",
+     16},
 };
 
 }  // namespace
 
 absl::Status SqlHistory::KeepShares() {
   for (const Share& share : kShares) {
-    const char* const key = share.key == nullptr ? dialect_.action_key : share.key;
-    Sql sql(db(),
-            absl::StrCat("DELETE FROM ", share.table, " WHERE (", key, ") IN (SELECT ", key,
-                         " FROM (SELECT ", key, ", sum(", share.bytes, ") OVER (ORDER BY ",
-                         share.order, " ROWS UNBOUNDED PRECEDING) AS kept FROM ", share.table,
-                         ") AS summed WHERE kept > ?)"),
+    Sql sql(db(), share.trim == nullptr ? dialect_.trim_actions : share.trim,
             limits_.keep_bytes / share.parts);
     const absl::Status status = sql.Run();
     if (!status.ok()) return status;

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "base/mutex.h"
 #include "daemon/history/history_week.h"
@@ -28,14 +27,27 @@ constexpr int64_t kWindow = 1000;                    // incidents
 constexpr int64_t kClocksDifferNs = 3600 * kSecond;  // of daemons
 constexpr int64_t kLookAgainNs = 8 * 86400 * kSecond;
 
-// The counts that a query may ask for: of all, of one cause, of a tenant and a cause. Empty means
-// all.
-struct Slice {
-  const char* columns;
-  const char* and_by;
-};
-constexpr Slice kSlices[] = {
-    {"'', ''", ""}, {"'', cause", ", cause"}, {"tenant, cause", ", tenant, cause"}};
+// Makes the counts that a query may ask for: of all, of one cause, of a tenant and a cause. Empty
+// means all. Values: week, kind, begin, end.
+constexpr const char* kCountKind[] = {
+    R"sql(
+INSERT INTO week_counts
+  (week, kind, tenant, cause, value, incidents, certain, lost_rank_ms, last_ns)
+SELECT ?, kind, '', '', value, count(*), sum(certain), sum(lost_rank_ms), max(opened_ns)
+FROM incident_facts WHERE kind = ? AND opened_ns >= ? AND opened_ns < ?
+GROUP BY kind, value)sql",
+    R"sql(
+INSERT INTO week_counts
+  (week, kind, tenant, cause, value, incidents, certain, lost_rank_ms, last_ns)
+SELECT ?, kind, '', cause, value, count(*), sum(certain), sum(lost_rank_ms), max(opened_ns)
+FROM incident_facts WHERE kind = ? AND opened_ns >= ? AND opened_ns < ?
+GROUP BY kind, value, cause)sql",
+    R"sql(
+INSERT INTO week_counts
+  (week, kind, tenant, cause, value, incidents, certain, lost_rank_ms, last_ns)
+SELECT ?, kind, tenant, cause, value, count(*), sum(certain), sum(lost_rank_ms), max(opened_ns)
+FROM incident_facts WHERE kind = ? AND opened_ns >= ? AND opened_ns < ?
+GROUP BY kind, value, tenant, cause)sql"};
 
 // Returns the time of the first incident from then on, or kEver.
 absl::StatusOr<int64_t> FirstFrom(SqlDatabase* db, int64_t from_ns) {
@@ -68,19 +80,9 @@ absl::StatusOr<std::vector<std::string>> KindsIn(SqlDatabase* db, int64_t week) 
 absl::Status CountKind(SqlDatabase* db, int64_t week, const std::string& kind) {
   absl::Status status =
       Sql(db, "DELETE FROM week_counts WHERE week = ? AND kind = ?", week, kind).Run();
-  for (const Slice& slice : kSlices) {
+  for (const char* text : kCountKind) {
     if (!status.ok()) break;
-    status =
-        Sql(db,
-            absl::StrCat("INSERT INTO week_counts (week, kind, tenant, cause, value, incidents, "
-                         "certain, lost_rank_ms, last_ns) SELECT ",
-                         week, ", kind, ", slice.columns,
-                         ", value, count(*), sum(certain), sum(lost_rank_ms), max(opened_ns) "
-                         "FROM incident_facts WHERE kind = ? AND opened_ns >= ? AND opened_ns "
-                         "< ? GROUP BY kind, value",
-                         slice.and_by),
-            kind, BeginOfWeek(week), BeginOfWeek(week + 1))
-            .Run();
+    status = Sql(db, text, week, kind, BeginOfWeek(week), BeginOfWeek(week + 1)).Run();
   }
   return status;
 }
@@ -117,8 +119,8 @@ absl::Status SqlHistory::SaveFacts(const IncidentRow& row) {
   const absl::Status status = InsertRows(
       db(),
       "INSERT INTO incident_facts (kind, opened_ns, value, incident, tenant, cause, certain, "
-      "lost_rank_ms)",
-      rows, "");
+      "lost_rank_ms) VALUES {rows}",
+      rows);
   return status.ok() ? UncountWeek(row.opened_ns) : status;
 }
 
@@ -193,11 +195,8 @@ absl::Status SqlHistory::TrimWeeks(int64_t before_ns) {
   const int64_t oldest_ns = OldestIncident();
   if (oldest_ns == before_ns) return absl::OkStatus();
   const int64_t oldest = WeekOf(oldest_ns);
-  absl::Status status;
-  for (const char* table : {"week_counts", "counted_weeks"}) {
-    if (!status.ok()) break;
-    status = Sql(db(), absl::StrCat("DELETE FROM ", table, " WHERE week < ?"), oldest).Run();
-  }
+  absl::Status status = Sql(db(), "DELETE FROM week_counts WHERE week < ?", oldest).Run();
+  if (status.ok()) status = Sql(db(), "DELETE FROM counted_weeks WHERE week < ?", oldest).Run();
   return status.ok() ? UncountWeek(oldest_ns) : status;
 }
 

@@ -155,7 +155,7 @@ absl::Status PostgresHistory::SaveIncident(const IncidentRow& row) {
     culprits.push_back({row.id, row.opened_ns, host, int64_t{rank}});
   }
   if (status.ok())
-    status = InsertRows(db, "INSERT INTO culprits", culprits, "ON CONFLICT DO NOTHING");
+    status = InsertRows(db, "INSERT INTO culprits VALUES {rows} ON CONFLICT DO NOTHING", culprits);
   if (status.ok()) status = ReplaceFacts(row);
   // Another daemon has dropped the partition: the next attempt makes it.
   if (absl::StrContains(status.message(), kNoPartition)) {

@@ -2,34 +2,64 @@
 #include "daemon/history/sql.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kRowsAtOnce = 500;
 
-std::string RowMarks(size_t columns) {
-  std::string marks = "(?";
-  for (size_t i = 1; i < columns; ++i) marks += ", ?";
-  return marks + ")";
+void Append(const SqlText& part, SqlText* to) {
+  to->text += part.text;
+  to->values.insert(to->values.end(), part.values.begin(), part.values.end());
+}
+
+// Whether no {name} of the text has an empty filling.
+bool IsFilled(absl::string_view text, const SqlFillings& fillings) {
+  for (size_t at = text.find('{'); at != text.npos; at = text.find('{', at + 1)) {
+    const absl::string_view name = text.substr(at + 1, text.find('}', at) - at - 1);
+    if (fillings.at(std::string(name)).text.empty()) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-absl::Status InsertRows(SqlDatabase* db, const std::string& head,
-                        const std::vector<std::vector<SqlValue>>& rows, const std::string& tail) {
+SqlText::SqlText(std::vector<SqlValue> list)
+    : text(absl::StrJoin(std::vector<const char*>(list.size(), "?"), ", ")),
+      values(std::move(list)) {}
+
+SqlText FillIn(absl::string_view text, const SqlFillings& fillings) {
+  SqlText out;
+  while (true) {
+    const size_t at = text.find_first_of("{[");
+    absl::StrAppend(&out.text, text.substr(0, at));
+    if (at == text.npos) return out;
+    const bool is_name = text[at] == '{';
+    const size_t end = text.find(is_name ? '}' : ']', at);
+    const absl::string_view inside = text.substr(at + 1, end - at - 1);
+    if (is_name) {
+      Append(fillings.at(std::string(inside)), &out);
+    } else if (IsFilled(inside, fillings)) {
+      Append(FillIn(inside, fillings), &out);
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+absl::Status InsertRows(SqlDatabase* db, absl::string_view text,
+                        const std::vector<std::vector<SqlValue>>& rows) {
   for (size_t from = 0; from < rows.size(); from += kRowsAtOnce) {
     const size_t until = std::min(rows.size(), from + kRowsAtOnce);
-    const std::string marks = RowMarks(rows[from].size());
-    std::string text = absl::StrCat(head, " VALUES ", marks);
-    for (size_t i = from + 1; i < until; ++i) absl::StrAppend(&text, ", ", marks);
-    Sql sql(db, absl::StrCat(text, tail.empty() ? "" : " ", tail));
+    SqlText all;
     for (size_t i = from; i < until; ++i) {
-      for (const SqlValue& value : rows[i]) sql.Bind(value);
+      if (i > from) all.text += ", ";
+      Append(FillIn("({row})", {{"row", SqlText(rows[i])}}), &all);
     }
-    const absl::Status status = sql.Run();
+    const absl::Status status = Sql(db, FillIn(text, {{"rows", std::move(all)}})).Run();
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -7,12 +7,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace rollcall {
 
@@ -59,6 +62,22 @@ class SqlDatabase {
 
 using SqlValue = std::variant<int64_t, std::string>;
 
+// The text of a statement, or of a part of one, and the values of its "?" in order.
+struct SqlText {
+  std::string text;
+  std::vector<SqlValue> values;
+
+  SqlText() = default;
+  // "?", or "?, ?" for a list.
+  SqlText(SqlValue value) : text("?"), values{std::move(value)} {}  // NOLINT: fillings are values
+  explicit SqlText(std::vector<SqlValue> list);
+};
+
+// Fills in a statement that is written whole. A {name} becomes its filling; what stands in
+// [brackets] is left out if a filling in it is empty. Brackets hold no brackets.
+using SqlFillings = std::map<std::string, SqlText>;
+SqlText FillIn(absl::string_view text, const SqlFillings& fillings);
+
 // One statement, as values in the order of its text.
 class Sql {
  public:
@@ -66,6 +85,9 @@ class Sql {
   Sql(SqlDatabase* db, const std::string& text, const Values&... values)
       : statement_(db->Prepare(text)) {
     (Bind(values), ...);
+  }
+  Sql(SqlDatabase* db, const SqlText& text) : statement_(db->Prepare(text.text)) {
+    for (const SqlValue& value : text.values) Bind(value);
   }
 
   Sql& Bind(int64_t value) { return statement_->Bind(value), *this; }
@@ -121,10 +143,10 @@ class SqlTransaction {
   bool has_ended_ = false;
 };
 
-// Runs "<head> VALUES (?, ?), (?, ?) <tail>" for many rows of equal length. Two of one statement
-// must not have one key.
-absl::Status InsertRows(SqlDatabase* db, const std::string& head,
-                        const std::vector<std::vector<SqlValue>>& rows, const std::string& tail);
+// Runs the statement for many rows of equal length: "INSERT INTO t VALUES {rows}". Two of one
+// statement must not have one key.
+absl::Status InsertRows(SqlDatabase* db, absl::string_view text,
+                        const std::vector<std::vector<SqlValue>>& rows);
 
 // The first value of the first row; 0 if there is none or the statement fails.
 int64_t ReadInteger(SqlDatabase* db, const std::string& text);

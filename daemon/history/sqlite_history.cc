@@ -298,7 +298,7 @@ absl::Status SqliteHistory::SaveIncident(const IncidentRow& row) {
   if (!status.ok()) return status;
   std::vector<std::vector<SqlValue>> culprits;
   for (const auto& [host, rank] : row.culprits) culprits.push_back({row.id, host, int64_t{rank}});
-  status = InsertRows(db, "INSERT INTO culprits", culprits, "");
+  status = InsertRows(db, "INSERT INTO culprits VALUES {rows}", culprits);
   return status.ok() ? ReplaceFacts(row) : status;
 }
 
