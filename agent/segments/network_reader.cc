@@ -18,7 +18,7 @@ std::vector<NetworkEntryCopy> ReadNetworkEntries(const SegmentFile& file, uint32
   for (uint32_t i = 0; i < segment::kNetworkChunks; ++i) {
     if ((chunks >> i & 1) == 0) continue;
     if (!file.ReadAt(segment::kNetworkOffset + i * segment::kNetworkChunkBytes, chunk.data(),
-                segment::kNetworkChunkBytes)) {
+                     segment::kNetworkChunkBytes)) {
       continue;
     }
     std::copy_if(chunk.begin(), chunk.end(), std::back_inserter(used),

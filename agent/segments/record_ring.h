@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the records of one process's communicators from their rings, each record once it is complete. The process writes
-// meanwhile: a record counts only if two copies of it agree.
+// Reads the records of one process's communicators from their rings, each record once it is
+// complete. The process writes meanwhile: a record counts only if two copies of it agree.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct RingProgress {
 
 class RecordRing {
  public:
-  // Adds to `comm` the records since `progress`, at most as many as the ring has (`capacity`), and moves `progress` on.
+  // Adds to `comm` the records since `progress`, at most as many as the ring has (`capacity`), and
+  // moves `progress` on.
   void Read(const SegmentFile& file, const TickClock& clock, uint64_t capacity,
             RingProgress* progress, CommSnapshot* comm);
 

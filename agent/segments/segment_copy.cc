@@ -191,8 +191,8 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
 }
 
 std::vector<BlockedSnapshot> CopyBlocked(
-    const SegmentHeader& header,
-    const segment::BlockedEntry (&entries)[segment::kBlockedCapacity], const TickClock& clock) {
+    const SegmentHeader& header, const segment::BlockedEntry (&entries)[segment::kBlockedCapacity],
+    const TickClock& clock) {
   std::vector<BlockedSnapshot> blocked;
   for (const segment::BlockedEntry& entry : entries) {
     const uint64_t since = Get(entry.since);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns copies of a segment's words into the values of a snapshot. The words are an untrusted process's: what comes out
-// is checked, and texts are printable. Pure.
+// Turns copies of a segment's words into the values of a snapshot. The words are an untrusted
+// process's: what comes out is checked, and texts are printable. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace rollcall {
 
 inline constexpr int32_t kMostRanks = 1 << 24;
 
-// Errors: kFailedPrecondition (the process has not completed the segment), kInvalidArgument. Messages call the file
-// `path`.
+// Errors: kFailedPrecondition (the process has not completed the segment), kInvalidArgument.
+// Messages call the file `path`.
 absl::Status CheckHeader(const std::string& path, const segment::SegmentHeader& header);
 
 ClockSample SampleFrom(const segment::ClockPair& pair);
@@ -27,9 +27,9 @@ ClockSample SampleFrom(const segment::ClockPair& pair);
 void CopyHeader(const segment::SegmentHeader& header, const TickClock& clock, SegmentSnapshot* out);
 
 // The threads inside a call. The keys of stores that they wait for lie in the header.
-std::vector<BlockedSnapshot> CopyBlocked(const segment::SegmentHeader& header,
-                                         const segment::BlockedEntry (&entries)[segment::kBlockedCapacity],
-                                         const TickClock& clock);
+std::vector<BlockedSnapshot> CopyBlocked(
+    const segment::SegmentHeader& header,
+    const segment::BlockedEntry (&entries)[segment::kBlockedCapacity], const TickClock& clock);
 
 // "/x/train.py:57 in train_epoch"
 std::string SiteText(const segment::Site& site);
@@ -52,7 +52,8 @@ bool HasEnded(segment::CommState state);
 // Capacity of the communicator's ring, in records; 0 if the entry has an invalid capacity.
 uint64_t RingCapacity(const segment::CommEntry& entry);
 
-// `index`: of the record in its ring. `entered`: the communicator's newest position. Leaves the shape empty.
+// `index`: of the record in its ring. `entered`: the communicator's newest position. Leaves the
+// shape empty.
 RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, uint64_t entered,
                           const TickClock& clock);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open segment file: what it is, whose it is, and its bytes. The readers of segments read through it.
+// An open segment file: what it is, whose it is, and its bytes. The readers of segments read
+// through it.
 //
-// An untrusted process writes the file. It is read and never mapped, so that a file that is truncated during the read
-// is a short read and not a SIGBUS.
+// An untrusted process writes the file. It is read and never mapped, so that a file that is
+// truncated during the read is a short read and not a SIGBUS.
 #pragma once
 
 #include <cstddef>

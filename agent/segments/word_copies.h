@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of a segment's words: the memory that a read fills, and the values in it. For the readers of this folder.
+// Copies of a segment's words: the memory that a read fills, and the values in it. For the readers
+// of this folder.
 #pragma once
 
 #include <cstddef>

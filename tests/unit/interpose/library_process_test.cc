@@ -129,7 +129,7 @@ TEST_P(ForkWithinTest, ALivingChildDoesNotProveThatItsParentLives) {
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ(kill(pid, 0), 0) << "the child lives";
   // A process that reads the parent's /proc files keeps its memory, and so its lock, for a moment.
-  EXPECT_TRUE(Eventually([&] { return (*reader)->Lock() == HeldLock::kFree; }));
+  EXPECT_TRUE(Eventually([&] { return (*reader)->file().Lock() == HeldLock::kFree; }));
   kill(pid, SIGKILL);
 }
 

@@ -60,7 +60,7 @@ TEST_F(SegmentFilesTest, OpensTheNewFileOfAKnownNameAfterExec) {
   std::filesystem::remove(SegmentPath(&segment_));
   WriteSegment(child, &segment_);
   EXPECT_TRUE(Look(2 * kSecond));
-  EXPECT_NE(Settle()->inode(), old->inode());
+  EXPECT_NE(Settle()->file().inode(), old->file().inode());
 }
 
 TEST_F(SegmentFilesTest, CountsAFileWithoutRoomAndTriesItAgainAfterAWhile) {
