@@ -22,10 +22,10 @@ namespace rollcall {
 
 class MeshSearch {
  public:
-  static constexpr uint64_t kEvery = 10;        // scans
-  static constexpr size_t kMostOfUser = 64;     // processes of one user in one search
-  static constexpr size_t kMostUsers = 16;      // in one search
-  static constexpr size_t kFewest = 2;          // processes of one user that may be peers
+  static constexpr uint64_t kEvery = 10;     // scans
+  static constexpr size_t kMostOfUser = 64;  // processes of one user in one search
+  static constexpr size_t kMostUsers = 16;   // in one search
+  static constexpr size_t kFewest = 2;       // processes of one user that may be peers
 
   struct Candidate {
     ProcessId process;

@@ -247,6 +247,13 @@ bool HaveAllEndedWell(const StandScene& scene) {
   });
 }
 
+bool HasAnyDied(const StandScene& scene) {
+  const std::vector<int32_t>& ended = scene.ranks().ended;
+  return std::any_of(ended.begin(), ended.end(), [&](int32_t process) {
+    return scene.ProcessAt(process).liveness == Liveness::kDied;
+  });
+}
+
 // All that wait for others wait in calls of gloo, which fail where a member has ended, and another
 // rank stands by itself.
 bool AreWaitersToldOfEnds(const StandScene& scene) {
@@ -264,9 +271,7 @@ bool AreWaitersToldOfEnds(const StandScene& scene) {
 
 Blame BlameEnded(const StandScene& scene) {
   if (scene.ranks().ended.empty()) return std::nullopt;
-  if (scene.is_look() && HaveAllEndedWell(scene) && AreWaitersToldOfEnds(scene)) {
-    return std::nullopt;
-  }
+  if (scene.is_look() && !HasAnyDied(scene) && AreWaitersToldOfEnds(scene)) return std::nullopt;
   // Those that are left may serve others now, or wait for what they have started themselves.
   if (HaveAllEndedWell(scene) && !AnyMayWaitForTheEnded(scene)) return std::nullopt;
   return StandBlame{StandShape::kEnded};

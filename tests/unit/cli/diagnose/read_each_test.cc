@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <limits>
+#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
@@ -69,6 +71,18 @@ TEST(ReadEachTest, WaitsForSlowReadsThatGoOn) {
   };
   const ReadOfEach<int> result = ReadEach("test", wanted, read, kNoDeadline, &threads);
   EXPECT_THAT(result.values, SizeIs(6));
+  EXPECT_THAT(result.silent, IsEmpty());
+}
+
+TEST(ReadEachTest, WhatWasLateHasASecondTry) {
+  const auto tries = std::make_shared<std::atomic<int>>(0);
+  SpareThreads threads;
+  const std::function<int(pid_t)> read = [tries](pid_t pid) {
+    if (pid == 2 && (*tries)++ == 0) usleep(900'000);
+    return pid;
+  };
+  const ReadOfEach<int> result = ReadEach("test", {{1}, {2}, {3}}, read, kNoDeadline, &threads);
+  EXPECT_THAT(result.values, ElementsAre(Pair(1, 1), Pair(3, 3), Pair(2, 2)));
   EXPECT_THAT(result.silent, IsEmpty());
 }
 
