@@ -46,7 +46,7 @@ namespace {
 constexpr int64_t kShortestApartNs = 2 * kSecond;
 constexpr int64_t kMillisecond = 1'000'000;
 // The time to find the processes and take their stacks.
-constexpr int64_t kBesidesNs = 37 * kSecond / 10;
+constexpr int64_t kBesidesNs = 33 * kSecond / 10;
 
 struct Flags {
   std::string format = "text";

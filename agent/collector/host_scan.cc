@@ -17,6 +17,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "agent/collector/mesh_search.h"
+#include "agent/collector/peers.h"
 #include "agent/processes/held_lock.h"
 #include "agent/processes/payer.h"
 #include "agent/processes/pod_environment.h"
@@ -49,6 +51,9 @@ std::string ParentFolder(const std::string& path) { return path.substr(0, path.r
 struct ProcessView {
   std::optional<DiscoveredProcess> launched;
   std::shared_ptr<const UnrecordedRank> unrecorded;  // nullptr if it is not one
+  // What may be a rank by its connections, or nullptr; and what it has mapped.
+  std::shared_ptr<const UnrecordedRank> talker;
+  std::vector<std::string> libraries;  // by which ranks talk, each once
   bool preloaded = false;
   std::optional<ProcMap> segment;
   pid_t own_pid = 0;
@@ -109,6 +114,13 @@ void FindRunFolder(const ScanOptions& options, pid_t pid, const std::string& fol
   if (ServedByRun(path)) view->run_folder = path;
 }
 
+void AddLibrary(absl::string_view line, std::vector<std::string>* libraries) {
+  const absl::string_view library = LibraryOf(line);
+  if (library.empty()) return;
+  if (std::find(libraries->begin(), libraries->end(), library) == libraries->end())
+    libraries->emplace_back(library);
+}
+
 void LookAtMap(absl::string_view line, ProcessView* view) {
   const bool may_matter =
       absl::StrContains(line, "librollcall.so") || absl::StrContains(line, ".seg");
@@ -121,16 +133,37 @@ void LookAtMap(absl::string_view line, ProcessView* view) {
   }
 }
 
-void ReadMaps(const ScanOptions& options, pid_t pid, const std::shared_ptr<SpareThreads>& threads,
-              ProcessView* view) {
+// Of a process whose environment gives it no rank.
+void DescribeIfTalker(const ScanOptions& options, const ProcStat& stat, ProcessView* view) {
+  const bool is_known = view->launched.has_value() || view->unrecorded != nullptr;
+  if (is_known || view->preloaded || !MayTalkByTcp(view->libraries)) {
+    view->talker = nullptr;
+  } else if (view->talker == nullptr) {
+    const auto environ =
+        ReadProcFile(ProcPath(options.proc_root, stat.pid, "environ"), kMaxEnvironBytes);
+    if (!environ.ok()) return;
+    auto rank = DescribeTalker(WithPodVariables(*environ, options.proc_root, stat.pid), stat,
+                               options.proc_root);
+    if (rank.has_value()) view->talker = std::make_shared<UnrecordedRank>(*std::move(rank));
+  }
+}
+
+void ReadMaps(const ScanOptions& options, const ProcStat& stat,
+              const std::shared_ptr<SpareThreads>& threads, ProcessView* view) {
+  const pid_t pid = stat.pid;
   const std::string path = ProcPath(options.proc_root, pid, "maps");
   // Ends while somebody waits for the answer, so that it is known why there is none.
   const int64_t deadline_ns = MonotonicNs() + options.read_timeout_ns / 3 * 2;
-  const auto look_at = [view](absl::string_view line) { LookAtMap(line, view); };
+  view->libraries.clear();
+  const auto look_at = [view, finds = options.find_unrecorded](absl::string_view line) {
+    LookAtMap(line, view);
+    if (finds) AddLibrary(line, &view->libraries);
+  };
   const bool whole = ForEachProcLine(path, deadline_ns, look_at);
   view->too_late = !whole && MonotonicNs() > deadline_ns;
   if (!whole) return;
   view->error.clear();
+  if (options.find_unrecorded) DescribeIfTalker(options, stat, view);
   if (!view->segment.has_value()) return;
   view->own_pid = ReadOwnPid(options.proc_root, pid);
   view->pid_namespace = ReadPidNamespace(options.proc_root, pid);
@@ -197,7 +230,9 @@ std::vector<SegmentMapper> ScanResult::FindMappers(uint64_t device, uint64_t ino
 class HostScan::Scanner {
  public:
   Scanner(ScanOptions options, std::shared_ptr<SpareThreads> threads)
-      : options_(std::move(options)), threads_(std::move(threads)) {}
+      : options_(std::move(options)),
+        threads_(std::move(threads)),
+        meshes_(options_.proc_root, options_.read_timeout_ns, threads_) {}
 
   void Scan(uint64_t number, MapsToRead maps);
 
@@ -243,13 +278,17 @@ class HostScan::Scanner {
   std::vector<UnrecordedRank> FindUnrecorded();
   std::set<pid_t> FindRecorded() const;
   std::vector<pid_t> AncestorsOf(pid_t pid) const;
+  bool IsRelatedToRecorded(pid_t pid, const std::set<pid_t>& recorded) const;
+  void KeepRank(UnrecordedRank rank, pid_t launcher);
   void KeepUnrecorded();
+  void KeepTalkers();
   void WarnOfManyLaunched();
   void Read(const ProcStat& stat, KnownProcess* known);
   void Report(KnownProcess* known);
 
   const ScanOptions options_;
   const std::shared_ptr<SpareThreads> threads_;
+  MeshSearch meshes_;
   std::map<pid_t, KnownProcess> known_;
   std::map<pid_t, std::shared_ptr<Stats>> stuck_;  // reads of stat that are still blocked
   std::map<pid_t, int> scans_stuck_;               // consecutive scans
@@ -329,7 +368,7 @@ void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
       *view = ProcessView();
       ReadEnviron(options, stat, view.get());
     }
-    if (with_maps) ReadMaps(options, stat.pid, threads, view.get());
+    if (with_maps) ReadMaps(options, stat, threads, view.get());
   };
   known->was_read = true;
   known->with_maps = with_maps;
@@ -474,6 +513,22 @@ std::set<pid_t> HostScan::Scanner::FindRecorded() const {
   return recorded;
 }
 
+// Whether it, what it has started or what has started it runs with the library.
+bool HostScan::Scanner::IsRelatedToRecorded(pid_t pid, const std::set<pid_t>& recorded) const {
+  if (recorded.count(pid) != 0) return true;
+  const std::vector<pid_t> ancestors = AncestorsOf(pid);
+  return std::any_of(ancestors.begin(), ancestors.end(), [this](pid_t ancestor) {
+    const auto at = known_.find(ancestor);
+    return at != known_.end() && IsRecorded(at->second.view);
+  });
+}
+
+void HostScan::Scanner::KeepRank(UnrecordedRank rank, pid_t launcher) {
+  rank.process.is_main = true;
+  rank.marks.push_back({"launcher", absl::StrCat(launcher), true});
+  result_->unrecorded.push_back(std::move(rank));
+}
+
 // Ranks of which nothing is recorded, with the process that has started them as a mark.
 void HostScan::Scanner::KeepUnrecorded() {
   std::vector<UnrecordedRank> all = FindUnrecorded();
@@ -488,23 +543,42 @@ void HostScan::Scanner::KeepUnrecorded() {
   }
   for (size_t i = 0; i < all.size(); ++i) {
     const pid_t pid = processes[i].process.pid;
-    if (!processes[i].is_main || recorded.count(pid) != 0) continue;
-    const std::vector<pid_t> ancestors = AncestorsOf(pid);
-    const bool is_of_recorded =
-        std::any_of(ancestors.begin(), ancestors.end(), [this](pid_t ancestor) {
-          const auto at = known_.find(ancestor);
-          return at != known_.end() && IsRecorded(at->second.view);
-        });
-    if (is_of_recorded) continue;
+    if (!processes[i].is_main || IsRelatedToRecorded(pid, recorded)) continue;
     // The ancestor that has started several ranks, or the shell of each.
+    const std::vector<pid_t> ancestors = AncestorsOf(pid);
     const auto launcher = std::find_if(ancestors.begin(), ancestors.end(), [&](pid_t ancestor) {
       const auto rank = rank_of.find(ancestor);
       return rank == rank_of.end() || rank->second != processes[i].rank.coordinates.rank;
     });
-    all[i].process.is_main = true;
-    all[i].marks.push_back(
-        {"launcher", absl::StrCat(launcher == ancestors.end() ? 0 : *launcher), true});
-    result_->unrecorded.push_back(std::move(all[i]));
+    KeepRank(std::move(all[i]), launcher == ancestors.end() ? 0 : *launcher);
+  }
+}
+
+// Ranks that only their connections show.
+void HostScan::Scanner::KeepTalkers() {
+  std::vector<MeshSearch::Candidate> candidates;
+  for (const auto& [pid, known] : known_) {
+    const ProcessView& view = known.view;
+    if (!known.served || view.talker == nullptr || IsRecorded(view)) continue;
+    candidates.push_back({view.talker->process.process,
+                          {pid, known.stat.ppid, view.talker->script, view.libraries},
+                          known.payer});
+  }
+  const auto is_above = [this](pid_t above, pid_t pid) {
+    const std::vector<pid_t> ancestors = AncestorsOf(pid);
+    return std::find(ancestors.begin(), ancestors.end(), above) != ancestors.end();
+  };
+  const std::map<ProcessId, pid_t>& meshes = meshes_.Find(result_->number, candidates, is_above);
+  if (meshes.empty()) return;
+  const std::set<pid_t> recorded = FindRecorded();
+  for (const MeshSearch::Candidate& candidate : candidates) {
+    const auto mesh = meshes.find(candidate.process);
+    if (mesh == meshes.end() || IsRelatedToRecorded(candidate.talker.pid, recorded)) continue;
+    UnrecordedRank rank = *known_.at(candidate.talker.pid).view.talker;
+    rank.payer = candidate.payer;
+    rank.process.ppid = candidate.talker.ppid;
+    rank.marks.push_back({"mesh", absl::StrCat(mesh->second), true});
+    KeepRank(std::move(rank), candidate.talker.ppid);
   }
 }
 
@@ -579,6 +653,7 @@ void HostScan::Scanner::Scan(uint64_t number, MapsToRead maps) {
   WarnOfManyLaunched();
   MarkMainProcesses(&result_->launched);
   KeepUnrecorded();
+  KeepTalkers();
   const MutexLock lock(mutex_);
   newest_ = std::move(result_);
 }

@@ -62,7 +62,8 @@ struct ScanResult {
   std::vector<MappedSegment> segments;
   std::vector<DiscoveredProcess> launched;  // is_main is set
   // The main process of each rank that runs without the library, and has no relative that runs with
-  // it: a launcher, or a helper.
+  // it: a launcher, or a helper. Those without a variable for their rank are found later than
+  // others (mesh_search.h).
   std::vector<UnrecordedRank> unrecorded;
   size_t unrecorded_left_out = 0;  // processes beyond the limit
   std::vector<ScanFault> faults;

@@ -59,23 +59,21 @@ v1::UnrecordedProcess ToProto(const UnrecordedRank& rank, const Redactor& redact
   process.set_parent(rank.process.ppid);
   SetIdentityOf(rank, redactor, process.mutable_identity());
   process.set_name(NameToSend(rank.process.name, redactor));
-  process.set_found_by(rank.process.rank.variable);
+  process.set_found_by(rank.found_by);
   process.set_script(NameToSend(rank.script, redactor));
   for (const Mark& mark : rank.marks) AddMark(mark, &process);
   process.set_local_world_size(rank.local_world_size);
   return process;
 }
 
-}  // namespace
+bool Preloads(absl::string_view environ) {
+  return PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
+         PreloadsRollcall(FindInEnviron(environ, kPreloadVariable));
+}
 
-std::optional<UnrecordedRank> DescribeUnrecorded(absl::string_view environ, const ProcStat& stat,
-                                                 const std::string& proc_root) {
-  UnrecordedRank rank;
-  rank.process = DescribeIn(environ, stat);
-  const Place& place = rank.process.rank.coordinates;
-  const bool preloads = PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
-                        PreloadsRollcall(FindInEnviron(environ, kPreloadVariable));
-  if (place.rank < 0 || place.world_size == 1 || preloads) return std::nullopt;
+// Reads what the list has of it. nullopt if it is a helper.
+std::optional<UnrecordedRank> Complete(UnrecordedRank rank, absl::string_view environ,
+                                       const ProcStat& stat, const std::string& proc_root) {
   if (absl::StartsWith(stat.name, "pt_data_")) return std::nullopt;
   const std::string command =
       ReadProcFile(ProcPath(proc_root, stat.pid, "cmdline"), kMostArguments).value_or("");
@@ -91,6 +89,27 @@ std::optional<UnrecordedRank> DescribeUnrecorded(absl::string_view environ, cons
   rank.process.directory.clear();
   rank.process.launch.environment.clear();
   return rank;
+}
+
+}  // namespace
+
+std::optional<UnrecordedRank> DescribeUnrecorded(absl::string_view environ, const ProcStat& stat,
+                                                 const std::string& proc_root) {
+  UnrecordedRank rank;
+  rank.process = DescribeIn(environ, stat);
+  const Place& place = rank.process.rank.coordinates;
+  if (place.rank < 0 || place.world_size == 1 || Preloads(environ)) return std::nullopt;
+  rank.found_by = rank.process.rank.variable;
+  return Complete(std::move(rank), environ, stat, proc_root);
+}
+
+std::optional<UnrecordedRank> DescribeTalker(absl::string_view environ, const ProcStat& stat,
+                                             const std::string& proc_root) {
+  UnrecordedRank rank;
+  rank.process = DescribeIn(environ, stat);
+  if (rank.process.rank.coordinates.rank >= 0 || Preloads(environ)) return std::nullopt;
+  rank.found_by = "connection";
+  return Complete(std::move(rank), environ, stat, proc_root);
 }
 
 v1::UnrecordedProcesses ListOf(const std::vector<UnrecordedRank>& ranks, size_t left_out,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of distributed jobs that were started without Rollcall's library: what a process's
-// environment shows of them, and the list of them that goes to the daemon.
+// environment or their connections show of them, and the list of them that goes to the daemon.
 //
 // The list has no command line and no variables. What makes the ranks of one job alike leaves the
 // host as a digest.
@@ -22,6 +22,7 @@ namespace rollcall {
 
 struct UnrecordedRank {
   DiscoveredProcess process;
+  std::string found_by;     // as v1::UnrecordedProcess
   int64_t payer = -1;       // as PayerOfReads()
   std::vector<Mark> marks;  // best first
   std::string script;       // as v1::UnrecordedProcess
@@ -39,6 +40,11 @@ inline constexpr size_t kMostUnrecordedOfUser = 256;
 // which may block: see spare_threads.h. Sets neither ppid, name, is_main nor payer.
 std::optional<UnrecordedRank> DescribeUnrecorded(absl::string_view environ, const ProcStat& stat,
                                                  const std::string& proc_root);
+
+// The same of a process whose environment gives it no rank, and which may be one by its connections
+// (peers.h).
+std::optional<UnrecordedRank> DescribeTalker(absl::string_view environ, const ProcStat& stat,
+                                             const std::string& proc_root);
 
 // Pure. `left_out`: ranks that the scan has left out. A user with very many leaves the others
 // their share.

@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -21,12 +24,17 @@
 #include "agent/processes/this_host.h"
 #include "base/clean_text.h"
 #include "base/monotonic_clock.h"
+#include "cli/diagnose/read_each.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kReadTimeoutNs = 300'000'000;  // for one process
+constexpr int64_t kMapsTimeoutNs = 200'000'000;  // of one process
 constexpr int64_t kConnectionsTimeoutNs = 600'000'000;
+// With named processes: for the stats of all, and for their relatives at least.
+constexpr int64_t kStatsTimeoutNs = 1'000'000'000;
+constexpr int64_t kLeastOfRelativesNs = 1'000'000'000;
+constexpr size_t kMostAbove = 32;
 constexpr size_t kMostThreadsNamed = 512;
 constexpr size_t kMostCommand = 64 << 10;
 constexpr size_t kMostAddress = 256;
@@ -46,8 +54,8 @@ std::vector<std::string> ReadLibraries(const std::string& proc_root, pid_t pid) 
     const absl::string_view library = LibraryOf(line);
     if (!library.empty()) libraries.emplace(library);
   };
-  static_cast<void>(ForEachProcLine(ProcPath(proc_root, pid, "maps"),
-                                    MonotonicNs() + kReadTimeoutNs / 3 * 2, look));
+  static_cast<void>(
+      ForEachProcLine(ProcPath(proc_root, pid, "maps"), MonotonicNs() + kMapsTimeoutNs, look));
   return {libraries.begin(), libraries.end()};
 }
 
@@ -86,26 +94,35 @@ void ReadEnvironment(const std::string& proc_root, const ProcStat& stat, FoundPr
   found->dump_pipe = DumpPipeOf(environ, found->process.rank.coordinates.rank);
 }
 
-std::optional<FoundProcess> ReadOne(const std::string& proc_root, pid_t pid) {
-  const auto stat = ReadProcStat(proc_root, pid);
-  if (!stat.ok() || stat->is_kernel_thread) return std::nullopt;
+// Without its maps.
+FoundProcess ReadOne(const std::string& proc_root, const ProcStat& stat, int64_t owner) {
   FoundProcess found;
-  found.state = stat->state;
-  found.wait_status = stat->wait_status;
-  const std::optional<uid_t> owner = OwnerOf(proc_root, pid);
-  if (owner.has_value()) found.uid = *owner;
-  ReadEnvironment(proc_root, *stat, &found);
-  if (!found.is_readable || IsDead(stat->state)) return found;
-  found.command = ReadProcFile(ProcPath(proc_root, pid, "cmdline"), kMostCommand).value_or("");
-  found.libraries = ReadLibraries(proc_root, pid);
-  const bool may_talk = !found.libraries.empty() && found.process.rank.coordinates.rank < 0;
-  found.talks = may_talk && HasThreadOfRank(proc_root, pid);
+  found.state = stat.state;
+  found.wait_status = stat.wait_status;
+  found.uid = owner;
+  ReadEnvironment(proc_root, stat, &found);
+  if (!found.is_readable || IsDead(stat.state)) return found;
+  found.command = ReadProcFile(ProcPath(proc_root, stat.pid, "cmdline"), kMostCommand).value_or("");
   return found;
 }
 
+struct Mapped {
+  std::vector<std::string> libraries;
+  bool talks = false;
+};
+
+Mapped ReadMapped(const std::string& proc_root, pid_t pid, bool has_rank) {
+  Mapped mapped;
+  mapped.libraries = ReadLibraries(proc_root, pid);
+  mapped.talks = !mapped.libraries.empty() && !has_rank && HasThreadOfRank(proc_root, pid);
+  return mapped;
+}
+
+bool HasRank(const FoundProcess& found) { return found.process.rank.coordinates.rank >= 0; }
+
 // A rank without a variable may show itself by whom it talks with.
 bool MayBeConnected(const FoundProcess& found) {
-  return found.process.rank.coordinates.rank < 0 && !found.libraries.empty();
+  return !HasRank(found) && !found.libraries.empty();
 }
 
 void AddConnections(const FindOptions& options, SpareThreads* threads,
@@ -131,32 +148,171 @@ void AddConnections(const FindOptions& options, SpareThreads* threads,
   }
 }
 
+class Finder {
+ public:
+  Finder(const FindOptions& options, SpareThreads* threads)
+      : options_(options), threads_(threads), deadline_ns_(MonotonicNs() + options.patience_ns) {}
+
+  FoundProcesses Find() {
+    ReadStats();
+    FindRelatives();
+    ReadEnvironments();
+    found_.has_all_variables = found_.silent.empty() && !found_.is_cut;
+    ReadMaps();
+    for (auto& [pid, process] : processes_) found_.processes.push_back(std::move(process));
+    AddConnections(options_, threads_, &found_.processes);
+    std::sort(found_.silent.begin(), found_.silent.end());
+    return std::move(found_);
+  }
+
+ private:
+  struct Known {
+    ProcStat stat;
+    int64_t owner = -1;
+    bool is_near = false;  // named, or a relative of one that is
+  };
+
+  bool IsNamed(pid_t pid) const {
+    return std::find(options_.pids.begin(), options_.pids.end(), pid) != options_.pids.end();
+  }
+
+  template <typename Value>
+  std::vector<std::pair<pid_t, Value>> Read(const std::string& what,
+                                            const std::vector<ToRead>& wanted,
+                                            const std::function<Value(pid_t)>& read,
+                                            int64_t deadline_ns) {
+    ReadOfEach<Value> result = ReadEach<Value>(what, wanted, read, deadline_ns, threads_);
+    found_.silent.insert(found_.silent.end(), result.silent.begin(), result.silent.end());
+    found_.is_cut = found_.is_cut || result.is_cut;
+    return std::move(result.values);
+  }
+
+  // Of all: they cost little, and show who is related.
+  void ReadStats() {
+    std::vector<ToRead> wanted;
+    for (const pid_t pid : ListNumbers(options_.proc_root).value_or(std::vector<pid_t>())) {
+      const std::optional<uid_t> owner = OwnerOf(options_.proc_root, pid);
+      if (!owner.has_value()) continue;
+      if (options_.uid.has_value() && *owner != *options_.uid && !IsNamed(pid)) continue;
+      wanted.push_back({pid, static_cast<int64_t>(*owner)});
+      known_[pid].owner = static_cast<int64_t>(*owner);
+    }
+    const std::function<absl::StatusOr<ProcStat>(pid_t)> read =
+        [root = options_.proc_root](pid_t pid) { return ReadProcStat(root, pid); };
+    const int64_t deadline_ns =
+        options_.pids.empty() ? deadline_ns_ : MonotonicNs() + kStatsTimeoutNs;
+    for (auto& [pid, stat] : Read("stat", wanted, read, deadline_ns)) {
+      if (stat.ok() && !stat->is_kernel_thread) known_[pid].stat = *std::move(stat);
+    }
+    for (auto at = known_.begin(); at != known_.end();) {
+      at = at->second.stat.pid == 0 ? known_.erase(at) : std::next(at);
+    }
+  }
+
+  // The named ones, what stands above them and has started their siblings, all below these, and
+  // the sessions of the named ones. Process 1 is everybody's relative.
+  void FindRelatives() {
+    std::set<pid_t> roots, sessions;
+    for (const pid_t pid : options_.pids) {
+      const auto named = known_.find(pid);
+      if (named == known_.end()) continue;
+      const ProcStat& stat = named->second.stat;
+      roots.insert(pid);
+      if (stat.ppid > 1) roots.insert(stat.ppid);
+      if (stat.session > 1) sessions.insert(stat.session);
+      for (const pid_t above : Ancestors(pid)) known_.at(above).is_near = true;
+    }
+    if (roots.empty()) return;
+    for (auto& [pid, known] : known_) {
+      const std::vector<pid_t> above = Ancestors(pid);
+      known.is_near = known.is_near || roots.count(pid) != 0 ||
+                      sessions.count(known.stat.session) != 0 ||
+                      std::any_of(above.begin(), above.end(),
+                                  [&roots](pid_t one) { return roots.count(one) != 0; });
+    }
+  }
+
+  std::vector<pid_t> Ancestors(pid_t pid) const {
+    std::vector<pid_t> ancestors;
+    for (auto at = known_.find(known_.at(pid).stat.ppid);
+         at != known_.end() && ancestors.size() < kMostAbove;
+         at = known_.find(at->second.stat.ppid)) {
+      ancestors.push_back(at->first);
+    }
+    return ancestors;
+  }
+
+  std::vector<ToRead> Those(const std::function<bool(const Known&)>& are_wanted) const {
+    std::vector<ToRead> those;
+    for (const auto& [pid, known] : known_) {
+      if (are_wanted(known)) those.push_back({pid, known.owner});
+    }
+    return those;
+  }
+
+  void ReadEnvironments() {
+    const auto known = std::make_shared<std::map<pid_t, Known>>(known_);
+    const std::function<FoundProcess(pid_t)> read = [root = options_.proc_root, known](pid_t pid) {
+      return ReadOne(root, known->at(pid).stat, known->at(pid).owner);
+    };
+    for (const bool near : {true, false}) {
+      const std::vector<ToRead> wanted =
+          Those([near](const Known& one) { return one.is_near == near; });
+      for (auto& [pid, process] : Read("environ", wanted, read, DeadlineNs(near))) {
+        processes_.emplace(pid, std::move(process));
+      }
+    }
+  }
+
+  int64_t DeadlineNs(bool near) const {
+    return near ? MonotonicNs() + std::max(options_.patience_ns, kLeastOfRelativesNs)
+                : deadline_ns_;
+  }
+
+  // Those of strangers show ranks of which no variable does.
+  void ReadMaps() {
+    const auto is_near = [this](pid_t pid) { return known_.at(pid).is_near; };
+    const bool is_numbered =
+        std::any_of(processes_.begin(), processes_.end(),
+                    [&](const auto& one) { return is_near(one.first) && HasRank(one.second); });
+    std::vector<ToRead> near, ranks, others;
+    for (const auto& [pid, process] : processes_) {
+      if (!process.is_readable || IsDead(process.state)) continue;
+      auto& part = is_near(pid) ? near : HasRank(process) ? ranks : others;
+      part.push_back({pid, process.uid});
+    }
+    ReadMapsOf(near, DeadlineNs(true));
+    ReadMapsOf(ranks, deadline_ns_);
+    if (!is_numbered) ReadMapsOf(others, deadline_ns_);
+  }
+
+  void ReadMapsOf(const std::vector<ToRead>& wanted, int64_t deadline_ns) {
+    std::set<pid_t> with_rank;
+    for (const auto& [pid, process] : processes_) {
+      if (HasRank(process)) with_rank.insert(pid);
+    }
+    const std::function<Mapped(pid_t)> read = [root = options_.proc_root, with_rank](pid_t pid) {
+      return ReadMapped(root, pid, with_rank.count(pid) != 0);
+    };
+    for (auto& [pid, mapped] : Read("maps", wanted, read, deadline_ns)) {
+      FoundProcess& process = processes_.at(pid);
+      process.libraries = std::move(mapped.libraries);
+      process.talks = mapped.talks;
+    }
+  }
+
+  const FindOptions& options_;
+  SpareThreads* const threads_;
+  const int64_t deadline_ns_;
+  std::map<pid_t, Known> known_;
+  std::map<pid_t, FoundProcess> processes_;
+  FoundProcesses found_;
+};
+
 }  // namespace
 
 FoundProcesses FindProcesses(const FindOptions& options, SpareThreads* threads) {
-  FoundProcesses found;
-  const int64_t deadline_ns = MonotonicNs() + options.patience_ns;
-  const auto pids = ListNumbers(options.proc_root);
-  if (!pids.ok()) return found;
-  for (const pid_t pid : *pids) {
-    const std::optional<uid_t> owner = OwnerOf(options.proc_root, pid);
-    const bool is_named =
-        std::find(options.pids.begin(), options.pids.end(), pid) != options.pids.end();
-    if (!owner.has_value()) continue;
-    if (options.uid.has_value() && *owner != *options.uid && !is_named) continue;
-    if (MonotonicNs() > deadline_ns) {
-      found.is_cut = true;
-      break;
-    }
-    auto one = threads->Get<std::optional<FoundProcess>>(
-        absl::StrCat("find ", pid),
-        [proc_root = options.proc_root, pid] { return ReadOne(proc_root, pid); }, kReadTimeoutNs,
-        static_cast<int64_t>(*owner));
-    if (!one.has_value()) found.silent.push_back(pid);
-    if (one.has_value() && one->has_value()) found.processes.push_back(**std::move(one));
-  }
-  AddConnections(options, threads, &found.processes);
-  return found;
+  return Finder(options, threads).Find();
 }
 
 }  // namespace rollcall

@@ -2,8 +2,12 @@
 // Reads what /proc shows of the processes of this host, as far as it shows whether they are ranks
 // of distributed jobs. ranks.h chooses among them.
 //
-// Each process is read on a spare thread, because nearly all files of /proc/PID may block: a
-// process that does not answer in time is left out and named.
+// A host may have thousands of processes, and be busy: the named processes and their relatives are
+// read first, then those with the variables of a rank. The maps of a process are long. They are
+// read only where they can show a rank, or what a rank uses.
+//
+// Processes are read on spare threads, because nearly all files of /proc/PID may block: one that
+// does not answer in time is named (read_each.h).
 #pragma once
 
 #include <sys/types.h>
@@ -40,13 +44,16 @@ struct FindOptions {
   std::string proc_root = "/proc";
   std::optional<uid_t> uid;             // nullopt means all users'
   std::vector<pid_t> pids;              // these besides, of any user
-  int64_t patience_ns = 2'000'000'000;  // for all of them
+  int64_t patience_ns = 2'000'000'000;  // for all; the relatives of `pids` have as much again
 };
 
 struct FoundProcesses {
   std::vector<FoundProcess> processes;  // by pid
-  std::vector<pid_t> silent;            // did not answer in time
+  std::vector<pid_t> silent;            // did not answer in time; ascending
   bool is_cut = false;                  // the time was over before all were read
+  // The environments of all were read, whatever is silent or left out of their maps: no rank that a
+  // variable numbers was missed.
+  bool has_all_variables = false;
 };
 
 FoundProcesses FindProcesses(const FindOptions& options, SpareThreads* threads);

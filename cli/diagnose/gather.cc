@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -15,6 +17,7 @@
 #include "agent/processes/spare_threads.h"
 #include "agent/processes/this_host.h"
 #include "base/durations.h"
+#include "base/monotonic_clock.h"
 #include "base/steady_clock.h"
 #include "base/user_names.h"
 #include "cli/diagnose/find.h"
@@ -22,6 +25,7 @@
 #include "cli/diagnose/logs.h"
 #include "cli/diagnose/process_look.h"
 #include "cli/diagnose/ranks.h"
+#include "cli/diagnose/read_each.h"
 #include "cli/diagnose/take_samples.h"
 #include "cli/remote/look_limits.h"
 #include "daemon/looks/unanswered.h"
@@ -30,10 +34,10 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostFolders = 16;               // of segments: a process names its own
-constexpr int64_t kFactsTimeoutNs = 300'000'000;  // for one process
-constexpr int64_t kFactsShareNs = 500'000'000;    // of the time for the whole look
-constexpr int64_t kLogsShareNs = 200'000'000;     // likewise
+constexpr size_t kMostFolders = 16;                    // of segments: a process names its own
+constexpr int64_t kCollectorsShareNs = 1'000'000'000;  // to begin reading segments
+constexpr int64_t kFactsShareNs = 500'000'000;         // of the time for the whole look
+constexpr int64_t kLogsShareNs = 200'000'000;          // likewise
 constexpr int64_t kLeastApartForFactsNs = 2 * kSecond;
 
 std::string JobName(const std::string& name) {
@@ -47,7 +51,7 @@ class LookGatherer {
   explicit LookGatherer(const LookOptions& options)
       : options_(options),
         threads_(std::make_shared<SpareThreads>()),
-        samples_until_ns_(SteadyNs() + options.patience_ns - kFactsShareNs - kLogsShareNs) {}
+        until_ns_(SteadyNs() + options.patience_ns) {}
 
   v1::HostLook Gather() {
     look_.set_host(HostName());
@@ -89,7 +93,7 @@ class LookGatherer {
       AddUnseen(absl::StrCat("process ", pid, " did not answer when it was read in /proc"));
     }
     if (found.is_cut) AddUnseen("this host has more processes than can be read in time");
-    look_.set_is_whole(found.silent.empty() && !found.is_cut && IsAllReadable(found));
+    look_.set_is_whole(found.has_all_variables && IsAllReadable(found));
     const std::vector<ChosenRank> ranks = ChooseRanks(&found.processes, options_.pids, getpid());
     const std::set<std::string> wanted_jobs = KeysOfJob(found, ranks);
     for (const ChosenRank& rank : ranks) {
@@ -145,12 +149,14 @@ class LookGatherer {
 
   // Their first ticks show since when ranks wait.
   void MakeCollectors() {
+    const int64_t until_ns = SteadyNs() + kCollectorsShareNs;
     std::set<std::string> folders;
     for (const v1::ProcessLook& process : look_.processes()) {
       if (folders.size() == kMostFolders) break;
       if (!process.segment_folder().empty()) folders.insert(process.segment_folder());
     }
     for (const std::string& folder : folders) {
+      if (SteadyNs() > until_ns) return;
       CollectorOptions options;
       options.proc_root = options_.proc_root;
       options.directory = folder;
@@ -202,7 +208,7 @@ class LookGatherer {
     SampleOptions wanted;
     wanted.proc_root = options_.proc_root;
     wanted.apart_ns = options_.apart_ns;
-    wanted.until_ns = samples_until_ns_;
+    wanted.until_ns = until_ns_ - kFactsShareNs - kLogsShareNs;
     wanted.at_once = options_.at_once;
     wanted.redactor = options_.redactor;
     wanted.tell = options_.tell;
@@ -222,7 +228,8 @@ class LookGatherer {
 
   void TakeHostFacts() {
     if (!host_facts_) return;
-    std::optional<v1::HostFacts> facts = host_facts_->Take(After(kFactsShareNs));
+    std::optional<v1::HostFacts> facts =
+        host_facts_->Take(After(std::clamp<int64_t>(until_ns_ - SteadyNs(), 0, kFactsShareNs)));
     if (facts) *look_.mutable_host_facts() = *std::move(facts);
   }
 
@@ -237,20 +244,31 @@ class LookGatherer {
   }
 
   void AddFacts() {
+    std::map<pid_t, v1::ProcessUpdate> known;
+    std::vector<ToRead> wanted;
+    for (const v1::ProcessLook* process : Living()) {
+      const v1::ProcessUpdate& update = process->process();
+      wanted.push_back({update.pid(), update.identity().uid()});
+      known[update.pid()] = update;
+    }
+    const std::function<v1::ProcessUpdate(pid_t)> read = [root = options_.proc_root,
+                                                          known](pid_t pid) {
+      return WithProcessFacts(root, known.at(pid));
+    };
+    std::map<pid_t, v1::ProcessUpdate> facts;
+    const int64_t deadline_ns = MonotonicNs() + kFactsShareNs;
+    for (auto& [pid, update] : ReadEach("facts", wanted, read, deadline_ns, threads_.get()).values)
+      facts[pid] = std::move(update);
     for (v1::ProcessLook* process : Living()) {
-      const v1::ProcessUpdate& known = process->process();
-      auto facts = threads_->Get<v1::ProcessUpdate>(
-          absl::StrCat("facts ", known.pid()),
-          [root = options_.proc_root, known] { return WithProcessFacts(root, known); },
-          kFactsTimeoutNs, known.identity().uid());
-      process->set_unseen(WhyUnseen(*process, facts.has_value()));
-      if (facts.has_value()) *process->mutable_process() = *std::move(facts);
+      const auto answer = facts.find(process->process().pid());
+      process->set_unseen(WhyUnseen(*process, answer != facts.end()));
+      if (answer != facts.end()) *process->mutable_process() = std::move(answer->second);
     }
   }
 
   const LookOptions& options_;
   const std::shared_ptr<SpareThreads> threads_;
-  const int64_t samples_until_ns_;
+  const int64_t until_ns_;
   std::vector<std::unique_ptr<Collector>> collectors_;
   std::optional<HostFactsBeside> host_facts_;
   v1::HostLook look_;

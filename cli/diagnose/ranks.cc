@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/collector/peers.h"
 #include "agent/processes/proc_stat.h"
 
 namespace rollcall {
@@ -16,23 +17,9 @@ namespace {
 constexpr size_t kMostAncestors = 32;
 constexpr char kByMaps[] = "maps", kByArgument[] = "argument", kByConnection[] = "connection";
 
-// By which ranks talk without a thread whose name tells. NCCL and PyTorch have such threads, and
-// programs that serve requests have mapped them, too.
-constexpr absl::string_view kTalksByTcp[] = {"jax", "ucc", "oneccl", "hccl", "gloo"};
-
 bool HasMapped(const FoundProcess& found, absl::string_view library) {
   return std::find(found.libraries.begin(), found.libraries.end(), library) !=
          found.libraries.end();
-}
-
-// Whether two processes that talk by TCP are ranks of one job: they run the same program on the
-// same library. JAX has no launcher, so that each may come from a shell of its own.
-bool AreOfAKind(const FoundProcess& one, const FoundProcess& other) {
-  if (ScriptOf(one.command) != ScriptOf(other.command)) return false;
-  return std::any_of(std::begin(kTalksByTcp), std::end(kTalksByTcp), [&](absl::string_view name) {
-    const bool is_shared = HasMapped(one, name) && HasMapped(other, name);
-    return is_shared && (name == "jax" || one.process.ppid == other.process.ppid);
-  });
 }
 
 class Chooser {
@@ -119,46 +106,29 @@ class Chooser {
     }
   }
 
-  // Ranks that talk with each other. A child that talks with its parent works for it.
+  // Ranks that talk with each other.
   void ChooseByConnections() {
+    std::vector<Talker> talkers;
+    std::vector<ConnectedPair> pairs;
     for (size_t i = 0; i < processes_.size(); ++i) {
-      for (const pid_t pid : processes_[i].connected) {
-        const auto other = by_pid_.find(pid);
-        if (other == by_pid_.end() || !MayBePeers(i, other->second)) continue;
-        Join(i, other->second);
-        Add(i, kByConnection);
-      }
+      const FoundProcess& found = processes_[i];
+      if (found.process.rank.coordinates.rank >= 0) continue;
+      talkers.push_back(
+          {Pid(i), found.process.ppid, ScriptOf(found.command), found.libraries, IsChosen(i)});
+      for (const pid_t pid : found.connected) pairs.emplace_back(Pid(i), pid);
     }
-    for (const ChosenRank& rank : chosen_) MarkMesh(rank.at);
-  }
-
-  bool MayBePeers(size_t i, size_t other) const {
-    const FoundProcess &one = processes_[i], &two = processes_[other];
-    if (one.process.rank.coordinates.rank >= 0 || two.process.rank.coordinates.rank >= 0) {
-      return false;
+    const auto is_above = [this](pid_t above, pid_t pid) {
+      return IsAbove(by_pid_.at(above), by_pid_.at(pid));
+    };
+    for (const auto& [pid, first] : FindMeshes(talkers, pairs, is_above)) {
+      Add(by_pid_.at(pid), kByConnection);
+      processes_[by_pid_.at(pid)].marks.push_back({"mesh", absl::StrCat(first), true});
     }
-    return AreOfAKind(one, two) && !IsAbove(i, other) && !IsAbove(other, i);
   }
 
   bool IsAbove(size_t above, size_t i) const {
     const std::vector<size_t> ancestors = Ancestors(i);
     return std::find(ancestors.begin(), ancestors.end(), above) != ancestors.end();
-  }
-
-  // The first process of those with which it talks, also through others.
-  size_t FirstOfMesh(size_t i) const {
-    for (auto at = mesh_.find(i); at != mesh_.end(); at = mesh_.find(i)) i = at->second;
-    return i;
-  }
-
-  void Join(size_t i, size_t other) {
-    const size_t one = FirstOfMesh(i), two = FirstOfMesh(other);
-    if (one != two) mesh_[std::max(one, two)] = std::min(one, two);
-  }
-
-  void MarkMesh(size_t i) {
-    if (!processes_[i].connected.empty() && processes_[i].process.rank.coordinates.rank < 0)
-      processes_[i].marks.push_back({"mesh", absl::StrCat(Pid(FirstOfMesh(i))), true});
   }
 
   // The ancestor that has started several ranks, or the shell of each.
@@ -230,8 +200,7 @@ class Chooser {
   std::map<pid_t, size_t> by_pid_;
   std::vector<ChosenRank> chosen_;
   std::set<size_t> is_chosen_;
-  std::set<size_t> who_looks_;     // this program, and the shells above it
-  std::map<size_t, size_t> mesh_;  // by process: one before it that it talks with
+  std::set<size_t> who_looks_;  // this program, and the shells above it
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "agent/processes/this_host.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "cli/diagnose/sample_times.h"
 
 namespace rollcall {
 namespace {
@@ -70,16 +71,24 @@ class Sampler {
   }
 
   void Work(size_t worker) {
-    for (size_t i = worker; i < processes_.size(); i += workers_) {
-      if (SteadyNs() < options_.until_ns) Sample(worker, i);
+    const SamplePlan plan = {options_.apart_ns, options_.until_ns,
+                             static_cast<int64_t>(options_.times - 1)};
+    std::vector<size_t> own;
+    for (size_t i = worker; i < processes_.size(); i += workers_) own.push_back(i);
+    int64_t round_ns = 0;
+    for (const size_t i : own) {
+      if (SteadyNs() < options_.until_ns) round_ns += Sample(worker, i);
     }
-    const auto steps = static_cast<int64_t>(options_.times - 1);
-    for (int64_t step = 1; step <= steps; ++step) {
-      for (size_t i = worker; i < processes_.size(); i += workers_) {
-        if (samples_[i].empty()) continue;
-        const int64_t after_ns = options_.apart_ns * step / steps;
-        if (SleepUntil(samples_[i].front().taken_ns() + after_ns)) Sample(worker, i);
+    for (int64_t step = 1; step <= plan.steps; ++step) {
+      const int64_t one_ns = round_ns / static_cast<int64_t>(own.size());
+      round_ns = 0;
+      for (size_t k = 0; k < own.size(); ++k) {
+        if (samples_[own[k]].empty()) continue;
+        const auto due_ns = SampleDueNs(plan, samples_[own[k]].front().taken_ns(), step,
+                                        one_ns * static_cast<int64_t>(own.size() - k), SteadyNs());
+        if (due_ns && SleepUntil(*due_ns)) round_ns += Sample(worker, own[k]);
       }
+      if (round_ns == 0) round_ns = one_ns * static_cast<int64_t>(own.size());
     }
     ++done_;
   }
@@ -93,12 +102,14 @@ class Sampler {
     return SteadyNs() < options_.until_ns;
   }
 
-  void Sample(size_t worker, size_t i) {
+  // Returns how long it took.
+  int64_t Sample(size_t worker, size_t i) {
     v1::StackSample sample;
     sample.set_taken_ns(SteadyNs());
     *sample.mutable_stack() = services_[worker]->Take(processes_[i], true);
     sample.mutable_stack()->set_host(HostName());
     samples_[i].push_back(std::move(sample));
+    return SteadyNs() - samples_[i].back().taken_ns();
   }
 
   void TellRest() {

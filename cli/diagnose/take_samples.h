@@ -17,7 +17,7 @@ namespace rollcall {
 
 struct SampleOptions {
   std::string proc_root = "/proc";
-  int64_t apart_ns = 0;  // between the first and the last sample of one process
+  int64_t apart_ns = 0;  // between the first and the last sample of one process; less if time lacks
   size_t times = 3;      // at least 2
   int64_t until_ns = 0;  // of the steady clock: the function returns by then
   size_t at_once = 4;

@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/cut_text.h"
 #include "base/durations.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/stand_kinds.h"
 #include "daemon/model/waits/idle_loops.h"
+#include "daemon/model/waits/poll_rate.h"
 #include "daemon/model/waits/wait_frames.h"
 #include "daemon/report/program_line.h"
 #include "rollcall/v1/incident.pb.h"
@@ -27,8 +29,6 @@ constexpr double kMostCpusOfASpin = 1000;  // threads of NCCL and MPI spin besid
 constexpr double kMostBytesASecond = 2048;
 // A library wakes its own threads by a few bytes. A message of a queue has more.
 constexpr double kFewBytes = 32, kFewBytesASecond = 1;
-// A thread that wakes so often polls. One that wakes less often may do a step each time.
-constexpr double kLeastPollsASecond = 3.5;
 
 // A sample wakes the threads that it stops. The agent leaves that out, but may miss one on a host
 // without a free CPU, and does not see the samples of others.
@@ -278,12 +278,17 @@ void AddMain(const v1::ProcessStack& stack, Standing* standing) {
   }
 }
 
+// Inside a call of gloo: its other threads are without work.
+bool IsInACallOfGloo(const StackPlace& place) {
+  return absl::StrContains(place.functions, kGlooWaits);
+}
+
 // Those in the program, and those that wait for somebody.
 void AddOtherThreads(const v1::ProcessStack& stack, Standing* standing) {
   for (const v1::ThreadStack& thread : stack.threads()) {
     if (thread.tid() == stack.pid() || standing->threads.size() == kMostStandThreads) continue;
     StackPlace place = PlaceOfThread(thread);
-    const bool is_for_others = HasWait(place.functions, waits::kRequest);
+    const bool is_for_others = HasWait(place.functions, waits::kRequest) || IsInACallOfGloo(place);
     if (thread.other_end().pids().empty() && !is_for_others && !RunsTheProgram(thread)) continue;
     standing->threads.push_back({static_cast<uint32_t>(thread.tid()),
                                  CutText(thread.name(), limits::kThreadName),

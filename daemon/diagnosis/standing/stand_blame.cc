@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "daemon/model/waits/poll_rate.h"
 
 namespace rollcall {
 namespace {
@@ -56,6 +57,17 @@ bool AnyMayWaitForTheEnded(const StandScene& scene) {
     if (WaitsForOthers(scene, i) && !is_told) return true;
   }
   return false;
+}
+
+// In its main thread, or in one that makes its calls.
+bool HasCallOfGloo(const StandNode& rank) {
+  const auto is_in_gloo = [](const StandPlace& place) {
+    return absl::StrContains(place.functions, kGlooWaits);
+  };
+  const std::vector<StandThread>& threads = rank.standing->threads;
+  return is_in_gloo(rank.standing->place) ||
+         std::any_of(threads.begin(), threads.end(),
+                     [&](const StandThread& thread) { return is_in_gloo(thread.place); });
 }
 
 Blame TellAll(const StandScene& scene) {
@@ -235,8 +247,31 @@ bool HaveAllEndedWell(const StandScene& scene) {
   });
 }
 
+bool HasAnyDied(const StandScene& scene) {
+  const std::vector<int32_t>& ended = scene.ranks().ended;
+  return std::any_of(ended.begin(), ended.end(), [&](int32_t process) {
+    return scene.ProcessAt(process).liveness == Liveness::kDied;
+  });
+}
+
+// All that wait for others wait in calls of gloo, which fail where a member has ended, and another
+// rank stands by itself.
+bool AreWaitersToldOfEnds(const StandScene& scene) {
+  bool any_by_itself = false, any_in_gloo = false;
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    const StandKind kind = scene.KindOf(i);
+    const bool is_own = WhomItIsFor(kind) == StandFor::kOwn && kind != StandKind::kSleep;
+    any_by_itself = any_by_itself || is_own;
+    if (!WaitsForOthers(scene, i)) continue;
+    if (!HasCallOfGloo(scene.Rank(i))) return false;
+    any_in_gloo = true;
+  }
+  return any_by_itself && any_in_gloo;
+}
+
 Blame BlameEnded(const StandScene& scene) {
   if (scene.ranks().ended.empty()) return std::nullopt;
+  if (scene.is_look() && !HasAnyDied(scene) && AreWaitersToldOfEnds(scene)) return std::nullopt;
   // Those that are left may serve others now, or wait for what they have started themselves.
   if (HaveAllEndedWell(scene) && !AnyMayWaitForTheEnded(scene)) return std::nullopt;
   return StandBlame{StandShape::kEnded};
@@ -295,6 +330,19 @@ bool AnyAsksByGrpc(const StandScene& scene) {
   return false;
 }
 
+// All wait for a message of gloo, and nobody sends one.
+Blame BlameReceivers(const StandScene& scene) {
+  if (!scene.is_look() || scene.IsAnyUnseen() || !scene.ranks().ended.empty()) return std::nullopt;
+  StandBlame blame{StandShape::kRing};
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    const StandPlace* place = scene.Rank(i).place;
+    const bool receives = absl::StrContains(place->functions, "ProcessGroupGloo::RecvWork::wait");
+    if (!receives || absl::StrContains(place->functions, "monitoredBarrier")) return std::nullopt;
+    blame.culprits.insert(i);
+  }
+  return blame;
+}
+
 // Each goes on by itself, at whatever line.
 bool DoAllSleep(const StandScene& scene) {
   for (size_t i = 0; i < scene.Count(); ++i) {
@@ -303,14 +351,26 @@ bool DoAllSleep(const StandScene& scene) {
   return true;
 }
 
+// All sleep. A look is taken because somebody thinks that they hang: it tells where all of them
+// look again and again for something, such as a file.
+Blame TellPolling(const StandScene& scene) {
+  if (!scene.is_look()) return std::nullopt;
+  for (size_t i = 0; i < scene.Count(); ++i) {
+    if (!Polls(*scene.Rank(i).standing, scene.Rank(i).pid)) return std::nullopt;
+  }
+  if (Blame minority = BlameMinority(scene)) return minority;
+  return StandBlame{StandShape::kAll};
+}
+
 }  // namespace
 
 std::optional<StandBlame> BlameRanks(const StandScene& scene) {
   if (DoAllSleep(scene) && scene.ranks().stopped.empty() && scene.ranks().ended.empty()) {
-    return std::nullopt;
+    return TellPolling(scene);
   }
-  for (const auto rule : {TellWriters, BlameStopped, BlameOtherBarrier, BlameUnconnected,
-                          BlameOneEnd, BlameEnded, BlameMinority, BlameOwn, TellAll}) {
+  for (const auto rule :
+       {TellWriters, BlameReceivers, BlameStopped, BlameOtherBarrier, BlameUnconnected, BlameOneEnd,
+        BlameEnded, BlameMinority, BlameOwn, TellAll}) {
     if (Blame blame = rule(scene)) return blame;
   }
   return std::nullopt;

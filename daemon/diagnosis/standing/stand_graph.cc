@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "base/durations.h"
 #include "daemon/model/components.h"
+#include "daemon/model/waits/poll_rate.h"
 
 namespace rollcall {
 namespace {
@@ -16,6 +18,18 @@ namespace {
 using Place = std::pair<std::string, int32_t>;  // host, pid
 
 bool Sends(const StandFunction& in) { return absl::StrContains(in.name, "send"); }
+
+// The thread in which a call of gloo is under way, for whose end the main thread asks now and then;
+// nullptr if there is none.
+const StandThread* FindCallAskedFor(const Standing& standing, int32_t pid) {
+  const StandKind main = standing.place.in.kind;
+  if (main != StandKind::kSleep && main != StandKind::kEvent) return nullptr;
+  const auto call =
+      std::find_if(standing.threads.begin(), standing.threads.end(), [](const StandThread& thread) {
+        return absl::StrContains(thread.place.functions, kGlooWaits);
+      });
+  return call == standing.threads.end() || !Polls(standing, pid) ? nullptr : &*call;
+}
 
 // Where the main thread waits for another one, that one's wait is more telling.
 StandFunction WaitOf(const std::vector<StandPlace>& places) {
@@ -29,7 +43,8 @@ StandFunction WaitOf(const std::vector<StandPlace>& places) {
 
 class Builder {
  public:
-  Builder(const JobState& job, const std::vector<int32_t>& ranks) : job_(job), ranks_(ranks) {}
+  Builder(const JobState& job, const std::vector<int32_t>& ranks, bool is_look)
+      : job_(job), ranks_(ranks), is_look_(is_look) {}
 
   StandGraph Build() {
     for (const int32_t process : ranks_) AddRank(process);
@@ -55,6 +70,8 @@ class Builder {
     node.pid = known.pid;
     node.place = &standing.place;
     node.in = WaitOfMain(standing);
+    const StandThread* call = is_look_ ? FindCallAskedFor(standing, known.pid) : nullptr;
+    if (call != nullptr) node.in = call->place.in;
     int32_t tid = known.pid;
     if (standing.place.is_idle) {
       const StandThread* handler = FindHandler(standing);
@@ -314,6 +331,7 @@ class Builder {
 
   const JobState& job_;
   const std::vector<int32_t>& ranks_;
+  const bool is_look_;
   StandGraph graph_;
   std::map<Place, size_t> nodes_;
   std::map<std::string, Holder> holders_;  // by host
@@ -321,8 +339,18 @@ class Builder {
 
 }  // namespace
 
-StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks) {
-  return Builder(job, ranks).Build();
+StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks, bool is_look) {
+  return Builder(job, ranks, is_look).Build();
+}
+
+bool Polls(const Standing& standing, int32_t pid) {
+  const std::pair<int32_t, int32_t> main = {pid, pid};
+  const auto before = standing.first.threads.find(main), now = standing.newest.threads.find(main);
+  if (before == standing.first.threads.end() || now == standing.newest.threads.end()) return false;
+  if (before->second.switches == 0 || now->second.switches == 0) return false;  // unknown
+  const auto wakes = static_cast<double>(now->second.switches - before->second.switches);
+  const auto ns = static_cast<double>(standing.newest.at_ns - standing.first.at_ns);
+  return wakes * kSecond >= kLeastPollsASecond * ns;
 }
 
 }  // namespace rollcall

@@ -39,7 +39,12 @@ struct StandGraph {
   std::vector<size_t> component_of;             // by node
 };
 
-// `ranks`: processes with a Standing, one for each rank, as indices.
-StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks);
+// `ranks`: processes with a Standing, one for each rank, as indices. `is_look`: Limits::is_look. In
+// a look no calls are recorded: a rank that asks again and again whether a call of gloo is done
+// waits in that call.
+StandGraph BuildStandGraph(const JobState& job, const std::vector<int32_t>& ranks, bool is_look);
+
+// Whether the main thread of the process has woken again and again, and is where it was.
+bool Polls(const Standing& standing, int32_t pid);
 
 }  // namespace rollcall

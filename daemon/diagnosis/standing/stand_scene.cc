@@ -18,7 +18,10 @@ bool WaitsFor(const StandNode& node, size_t other) {
 }  // namespace
 
 StandScene::StandScene(const JobState& job, const StandingRanks& ranks, bool is_look)
-    : job_(job), ranks_(ranks), is_look_(is_look), graph_(BuildStandGraph(job, ranks.processes)) {
+    : job_(job),
+      ranks_(ranks),
+      is_look_(is_look),
+      graph_(BuildStandGraph(job, ranks.processes, is_look)) {
   for (size_t i = 0; i < Count(); ++i) rank_of_[ranks.processes[i]] = i;
   FindOwners();
   FindEnds();

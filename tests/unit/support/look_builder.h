@@ -24,6 +24,7 @@ struct SeenStack {
   std::vector<SeenFrame> frames;  // innermost first
   std::string state = "S";
   double cpu_seconds = 1;
+  uint64_t switches = 0;  // of its main thread; 0 if unknown
 };
 
 inline void FillStack(const SeenStack& seen, int32_t pid, v1::ProcessStack* stack) {
@@ -34,6 +35,7 @@ inline void FillStack(const SeenStack& seen, int32_t pid, v1::ProcessStack* stac
   thread->set_tid(pid);
   thread->set_name("python3");
   thread->set_state(seen.state);
+  thread->set_switches(seen.switches);
   for (const SeenFrame& frame : seen.frames) {
     v1::Frame* added = thread->add_frames();
     added->set_function(frame.function);

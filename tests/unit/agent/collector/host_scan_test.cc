@@ -228,6 +228,7 @@ TEST_F(UnrecordedScanTest, FindsTheRanksOfAnUnpreparedJob) {
   EXPECT_EQ(rank.marks.front().kind, "rendezvous");
   EXPECT_EQ(rank.marks.back().kind, "launcher");
   EXPECT_EQ(rank.marks.back().value, "10");
+  EXPECT_EQ(rank.found_by, "RANK");
 }
 
 TEST_F(UnrecordedScanTest, ARankWithTheLibraryAndItsRelativesAreNotUnrecorded) {
@@ -264,6 +265,72 @@ TEST_F(UnrecordedScanTest, ARankBeyondTheLimitIsReadAgainWhenOthersHaveEnded) {
   for (int i = 0; i < kUntilOld; ++i) ScanAgain();
   EXPECT_EQ(Unrecorded(), std::vector<pid_t>{11});
   EXPECT_EQ(ScanAgain()->unrecorded_left_out, 0u);
+}
+
+// Two processes with a connection between them, by the sockets 101 and 102.
+class TalkersScanTest : public UnrecordedScanTest {
+ protected:
+  void AddTalker(pid_t pid, pid_t parent, int socket, const std::string& library,
+                 const std::string& environ = "HOME=/root") {
+    const std::string directory = std::to_string(pid);
+    AddUnrecorded(pid, parent, environ + std::string(1, '\0'));
+    proc_.Write(directory + "/maps",
+                absl::StrCat("1000-2000 r-xp 00000000 00:01 7 /usr/lib/", library, "\n"));
+    proc_.Link(directory + "/ns/net", "net:[4026531840]");
+    proc_.Link(directory + "/fd/3", absl::StrCat("socket:[", socket, "]"));
+    const std::string rest = " 01 00000000:00000000 00:00000000 00000000 0 0 ";
+    proc_.Write(directory + "/net/tcp",
+                absl::StrCat("0: 0100007F:1F90 0100007F:C000", rest, "101 1\n",
+                             "1: 0100007F:C000 0100007F:1F90", rest, "102 1\n"));
+  }
+
+  std::shared_ptr<const ScanResult> ScanMaps() { return ScanAgain(MapsToRead::kChanged); }
+};
+
+TEST_F(TalkersScanTest, FindsRanksOfJaxThatNoVariableNumbers) {
+  AddTalker(11, 5, 101, "libjax_common.so");
+  AddTalker(12, 6, 102, "libjax_common.so");
+  const auto result = ScanMaps();
+  ASSERT_EQ(result->unrecorded.size(), 2u);
+  const UnrecordedRank& rank = result->unrecorded.back();
+  EXPECT_EQ(rank.found_by, "connection");
+  EXPECT_EQ(rank.script, "train.py");
+  EXPECT_EQ(rank.process.rank.coordinates.rank, -1);
+  EXPECT_EQ(rank.marks.front().kind, "mesh");
+  EXPECT_EQ(rank.marks.front().value, "11");
+}
+
+TEST_F(TalkersScanTest, LeavesAloneWhatIsNoRank) {
+  AddTalker(11, 5, 101, "libtorch_cpu.so");
+  AddTalker(12, 6, 102, "libtorch_cpu.so");
+  EXPECT_EQ(ScanMaps()->unrecorded.size(), 0u) << "its ranks have threads that show them";
+}
+
+TEST_F(TalkersScanTest, LeavesAloneRelativesOfARankWithTheLibrary) {
+  AddTalker(11, 5, 101, "libjax_common.so");
+  AddTalker(12, 6, 102, "libjax_common.so");
+  AddUnrecorded(13, 12, RankOf(0) + "LD_PRELOAD=/usr/lib/librollcall.so" + std::string(1, '\0'));
+  const auto result = ScanMaps();
+  ASSERT_EQ(result->unrecorded.size(), 1u);
+  EXPECT_EQ(result->unrecorded.front().process.process.pid, 11);
+}
+
+// Reading all descriptors of many processes costs more than the rest of a scan.
+TEST_F(TalkersScanTest, LooksForConnectionsRarely) {
+  AddTalker(11, 5, 101, "libjax_common.so");
+  AddTalker(12, 6, 102, "libjax_common.so");
+  ScanMaps();
+  EXPECT_LE(CountOpens("11/net/tcp", 2 * kInTurn, MapsToRead::kChanged), 2);
+  EXPECT_EQ(ScanMaps()->unrecorded.size(), 2u);
+  proc_.Remove("12");
+  EXPECT_EQ(ScanMaps()->unrecorded.size(), 1u) << "until the next search";
+}
+
+TEST_F(TalkersScanTest, IsOffUnlessAskedFor) {
+  options_.find_unrecorded = false;
+  AddTalker(11, 5, 101, "libjax_common.so");
+  AddTalker(12, 6, 102, "libjax_common.so");
+  EXPECT_EQ(ScanMaps()->unrecorded.size(), 0u);
 }
 
 TEST_F(UnrecordedScanTest, ReadsAnEnvironmentOnce) {

@@ -87,6 +87,98 @@ TEST(JudgeLooksTest, AHangIsConfirmedOnlyIfItIsMoreThanPossible) {
   EXPECT_NE(text.find("rank 2 "), std::string::npos) << text;
 }
 
+// Three samples of a thread that wakes so often from one to the next.
+std::vector<SeenStack> Waking(SeenStack stack, uint64_t often) {
+  std::vector<SeenStack> stacks;
+  for (uint64_t i = 0; i < 3; ++i) {
+    stack.switches = 100 + i * often;
+    stacks.push_back(stack);
+  }
+  return stacks;
+}
+
+const SeenStack kLooksForAFile = {
+    {{"clock_nanosleep", ""}, {"find_index", "/x/train.py", 60}, {"train", "/x/train.py", 31}}};
+
+TEST(JudgeLooksTest, RanksThatAllLookAgainAndAgainMayHang) {
+  LookBuilder host;
+  for (const int rank : {0, 1, 2}) host.Add(rank, Waking(kAsleep, 25), 3);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  ASSERT_EQ(job.incident.verdicts_size(), 1);
+  EXPECT_EQ(job.incident.verdicts(0).certainty(), "possible");
+  EXPECT_EQ(CulpritsOf(job), Culprits());
+  EXPECT_NE(job.incident.verdicts(0).summary().find("train.py:50"), std::string::npos)
+      << job.incident.verdicts(0).summary();
+}
+
+TEST(JudgeLooksTest, OfRanksThatAllLookAgainAndAgainTheOneElsewhereIsNamed) {
+  LookBuilder host;
+  for (const int rank : {0, 1}) host.Add(rank, Waking(kAsleep, 25), 3);
+  host.Add(2, Waking(kLooksForAFile, 25), 3);
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(job.outcome, Outcome::kCannotTell);
+  EXPECT_EQ(CulpritsOf(job), Culprits({2}));
+}
+
+TEST(JudgeLooksTest, RanksThatSleepOnceAreLeftAlone) {
+  for (const uint64_t often : {0, 1, 4}) {  // 4: a step in each second
+    LookBuilder host;
+    for (const int rank : {0, 1, 2}) host.Add(rank, Waking(kAsleep, often), 3);
+    const LookedAtJob job = JudgeOnly({host.look});
+    EXPECT_EQ(job.outcome, Outcome::kGoesOn) << often;
+    EXPECT_TRUE(job.incident.verdicts().empty());
+  }
+}
+
+const char kGlooWait[] = "gloo::transport::tcp::UnboundBuffer::waitRecv(int*, std::chrono::ms)";
+
+// Adds the thread that makes the calls of gloo, inside one of them.
+void AddCallOfGloo(v1::ProcessLook* rank) {
+  for (v1::StackSample& sample : *rank->mutable_samples()) {
+    v1::ThreadStack* thread = sample.mutable_stack()->add_threads();
+    thread->set_tid(sample.stack().pid() + 1000);
+    thread->set_state("S");
+    for (const char* function : {kGlooWait, "gloo::allreduce(gloo::AllreduceOptions const&)",
+                                 "c10d::ProcessGroupGloo::runLoop(int)"}) {
+      v1::Frame* frame = thread->add_frames();
+      frame->set_function(function);
+      frame->set_module("/usr/lib/libtorch_cpu.so");
+    }
+  }
+}
+
+TEST(JudgeLooksTest, WhoAsksWhetherACallOfGlooIsDoneWaitsInIt) {
+  LookBuilder host;
+  host.Add(0, Always(kInValidate), 3);
+  for (const int rank : {1, 2}) AddCallOfGloo(host.Add(rank, Waking(kAsleep, 12), 3));
+  const LookedAtJob job = JudgeOnly({host.look});
+  EXPECT_EQ(CulpritsOf(job), Culprits({0})) << job.why;
+  EXPECT_EQ(job.outcome, Outcome::kHangs);
+}
+
+TEST(JudgeLooksTest, RanksThatAllReceiveWaitForEachOther) {
+  const SeenStack receives = {
+      {{kGlooWait, ""},
+       {"c10d::ProcessGroupGloo::RecvWork::wait(std::chrono::duration)", ""},
+       {"recv", "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", 9},
+       {"train", "/x/train.py", 20}}};
+  LookBuilder host;
+  for (const int rank : {0, 1}) host.Add(rank, Always(receives), 2);
+  EXPECT_EQ(CulpritsOf(JudgeOnly({host.look})), Culprits({0, 1}));
+}
+
+// gloo breaks the connections of a rank that ends: its others would know.
+TEST(JudgeLooksTest, WhoWaitsInGlooDoesNotWaitForAnEndedRank) {
+  LookBuilder host;
+  AddCallOfGloo(host.Add(0, Always(kInGloo), 3));
+  host.Add(1, Always(kInValidate), 3);
+  v1::ProcessLook* ended = host.Add(-1, {});
+  ended->set_found_by(kFoundAsZombie);
+  ended->mutable_process()->mutable_evidence()->set_liveness(v1::Evidence::ENDED);
+  EXPECT_EQ(CulpritsOf(JudgeOnly({host.look})), Culprits({1}));
+}
+
 TEST(ConcludeTest, AServerThatMayBeIdleDoesNotHang) {
   LookedAtJob job;
   v1::Verdict* verdict = job.incident.add_verdicts();

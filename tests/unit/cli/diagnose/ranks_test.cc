@@ -130,6 +130,26 @@ TEST(ChooseRanksTest, TakesSiblingsOfUccThatTalkWithEachOther) {
       << "two services";
 }
 
+// PyTorch's ranks, by their threads, where the program sets their variables itself.
+TEST(ChooseRanksTest, RanksWithThreadsOfRanksThatTalkAreOneJob) {
+  std::vector<FoundProcess> processes =
+      MakeMesh("torch", {MakeFound(11, 10, ""), MakeFound(12, 10, "")});
+  for (FoundProcess& one : processes) one.talks = true;
+  ChooseRanks(&processes, {}, kSelf);
+  EXPECT_EQ(BestMark(processes[0]), BestMark(processes[1]));
+}
+
+// Of another program of the same launcher: each is a job of its own no more than before.
+TEST(ChooseRanksTest, AConnectionToAStrangerMakesNoJobOfOneRank) {
+  std::vector<FoundProcess> processes = {MakeFound(11, 10, ""), MakeFound(12, 10, "")};
+  for (FoundProcess& one : processes) {
+    one.talks = true;
+    one.connected = {99};
+  }
+  ChooseRanks(&processes, {}, kSelf);
+  EXPECT_EQ(BestMark(processes[0]), BestMark(processes[1]));
+}
+
 TEST(ChooseRanksTest, LeavesAloneOtherProcessesThatTalk) {
   EXPECT_EQ(PidsOf(MakeMesh("torch", {MakeFound(11, 10, ""), MakeFound(12, 10, "")})), Pids());
   EXPECT_EQ(PidsOf(MakeMesh("jax", {MakeFound(11, 1, ""), MakeFound(12, 11, "")})), Pids())
