@@ -66,7 +66,7 @@ Verdict First(const TwoComms& steps) {
 TEST(OrderByPastTest, TheRankThatLeavesForAFirstCallIsTheCulprit) {
   constexpr uint64_t kWorld = 3;
   for (const int wrong : {0, 2}) {
-    TwoComms steps = Steps(30, 3);
+    TwoComms steps = Steps(50, 3);
     steps.job.AddCommunicator(kWorld, "world", {0, 1, 2});
     std::vector<int> others = {0, 1, 2};
     others.erase(others.begin() + wrong);
