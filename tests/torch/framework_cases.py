@@ -216,6 +216,7 @@ ON_GLOO = {
     "with_lightning.logs_on_rank_zero": OTHER_CALL,
     "with_deepspeed.gathers_on_rank0": ENDS_AT_ONCE,
     "with_megatron.drops_bad_labels": ALL_WAIT,
+    "with_ray.skips_bad_batches": {"defect": ""},
     "with_torchft.averages_on_first_replica": {"at": "", "advice": ("uneven-inputs", "gradients-differ")},
     "titan.loader_ends_early": ALL_WAIT,
 }
