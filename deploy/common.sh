@@ -83,12 +83,12 @@ install_packages() {
     fail "apt-get could not install the packages; as root, type:" "$by_hand"
 }
 
-# download_sources LOG FOLDER NAME...: fetches Debian's source packages of this release into the folder, by
-# Debian's signed index. Changes no setting of the system.
+# download_sources LOG FOLDER NAME...: fetches Debian's source packages into the folder, those of the release
+# $of_release or of this system's, by Debian's signed index. Changes no setting of the system.
 download_sources() {
   local log=$root/build/logs/$1 folder=$2 release mirror apt
   shift 2
-  release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  release=${of_release:-$(. /etc/os-release && echo "${VERSION_CODENAME:-}")}
   [ -n "$release" ] || fail "the sources of $* come from a release of Debian, and this system names none"
   # The mirror of this system, so that a site's own mirror is used.
   mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2> /dev/null |

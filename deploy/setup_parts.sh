@@ -31,6 +31,7 @@ ssh          Debian's sshd, unpacked in build/ssh
 standstill   build/standstill-venv over build/torch-venv: JAX, Ray, ZeroMQ, gRPC, mpi4py
 torch        build/torch-venv: the CPU build of PyTorch, frameworks, and the backend of tests/torch/backend
 torch24      build/torch24-venv: PyTorch 2.4.1, whose strings have the older ABI, with nothing of CUDA
+torch26      build/torch26-venv: PyTorch 2.6.0, likewise, and its own tests of gloo, from Debian's source package
 torch28      build/torch28-venv: PyTorch 2.8.0, likewise
 torch214     build/torch214-venv: PyTorch 2.14.1, likewise
 TABLE
@@ -248,7 +249,7 @@ torch_of_version() {
   local requirements=tests/torch/requirements.txt script=tests/torch/without_cuda.py
   if as_wanted "build/$part-venv" "$requirements" "$script"; then return; fi
   make_environment "$venv"
-  grep -E '^(numpy|pytest)' "$requirements" | pip install -r /dev/stdin || cannot_install "$requirements"
+  grep -E '^(numpy|pytest|expecttest)' "$requirements" | pip install -r /dev/stdin || cannot_install "$requirements"
   "$venv/bin/python" "$script" "$1" ||
     fail "cannot install PyTorch $1 without CUDA" \
       "the reason stands above. It has a wheel for a few versions of Python:  PYTHON=/PATH/python3.11 deploy/setup_parts.sh $part"
@@ -256,6 +257,20 @@ torch_of_version() {
 }
 
 setup_torch24() { torch_of_version 2.4.1; }
+setup_torch26() {
+  local tests=build/torch26-tests scratch
+  torch_of_version 2.6.0
+  [ ! -d "$tests" ] || return 0
+  scratch=$(mktemp -d -p build)
+  # The tests are skipped where the source cannot be had; the reason stands above.
+  if (of_release=trixie download_sources torch26-tests.log "$root/$scratch" pytorch); then
+    mkdir "$scratch/tests"
+    tar -xf "$scratch"/pytorch_2.6.0*.orig.tar.xz -C "$scratch/tests" --strip-components=3 --wildcards \
+      '*/test/distributed/test_*.py'
+    mv "$scratch/tests" "$tests"
+  fi
+  rm -rf "$scratch"
+}
 setup_torch28() { torch_of_version 2.8.0; }
 setup_torch214() { torch_of_version 2.14.1; }
 

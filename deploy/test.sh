@@ -58,6 +58,7 @@ all   | 9     | oneccl      | oneccl         | 0    | 15    | | real oneCCL, on 
 all   | 9     | torch24     | torch24        | 1    | 30    | | programs on gloo with PyTorch 2.4.1
 all   | 10    | reported    | reported       | 1    | 30    | | hangs as people reported them, with PyTorch
 all   | 10    | api-server  | api-server     | 0    | 30    | | chart and webhook with a real API server
+all   | 10    | torch26     | torch26        | 1    | 30    | | PyTorch 2.6.0's own tests of gloo
 all   | 10    | torch28     | torch28        | 1    | 30    | | programs on gloo with PyTorch 2.8.0
 all   | 11    | torch214    | torch214       | 1    | 30    | | programs on gloo with PyTorch 2.14.1
 all   | 11    | chaos       | chaos          | 0    | 20    | ROLLCALL_CHAOS_ROUNDS=60 ROLLCALL_CHAOS_SEED=1 | sixty rounds of random faults

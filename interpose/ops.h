@@ -27,6 +27,7 @@ enum class CallKind : uint8_t {
   kLocal,
   kWait,
   kHostWait,
+  kTest,
 };
 
 // The name of the call in reports ("AllReduce"). nullptr if a newer library wrote a code that is
@@ -94,10 +95,7 @@ constexpr bool IsMpiMessage(Op op) {
 }
 
 // Whether the call looks whether a wait would end. In a loop it is one.
-constexpr bool IsTest(Op op) {
-  return (op >= Op::kMPI_Test && op <= Op::kMPI_Testsome) || op == Op::kMPI_Iprobe ||
-         op == Op::kucc_context_progress || op == Op::kevent_test;
-}
+constexpr bool IsTest(Op op) { return OpKind(op) == CallKind::kTest; }
 
 // Whether the call is one of MPI.
 constexpr bool IsOfMpi(Op op) {

@@ -38,7 +38,7 @@ struct GroupLists;  // group_lists.h
 struct ThreadState {
   bool inside;  // in a wrapped call: the wrappers ignore calls that the real function makes
   bool blocked_claimed;
-  bool polls;                  // tests requests of MPI in a loop (poll_loops.h)
+  bool polls;                  // makes tests in a loop (poll_loops.h)
   bool locked_in;              // may not read the clock any more: `inside` stays set (prctl.cc)
   uint8_t next_shape;          // of the next call, from the program, or 0
   uint8_t kept_shape;          // of all calls until PyTorch's method returns (torch_shapes.h)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the open calls in a process's segment count: those of threads that are alive, and of
-// loops of MPI's tests only those that wait.
+// loops of tests only those that wait.
 #pragma once
 
 #include <cstdint>

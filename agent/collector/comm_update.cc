@@ -47,7 +47,8 @@ int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const Com
     if (comm.entered <= comm.finished || waits.host_blocked_since_ns != 0) {
       return comm.entered > comm.finished ? waits.host_blocked_since_ns : 0;
     }
-    // An open nonblocking call of MPI is not a wait while its host works on.
+    // An open nonblocking call of MPI is not a wait while its host works on. Of gloo's calls the
+    // library sees the end at once; of oneCCL's only when the program looks.
     return comm.kind == CommKind::kGloo ? OpenSince(comm, history) : 0;
   }
   const uint64_t begun = waits.host_blocked_since_ns != 0 ? comm.entered : comm.returned;
@@ -141,8 +142,7 @@ bool HasSibling(const SegmentSnapshot& snapshot, const CommSnapshot& comm) {
 bool IsMessageWait(const CommSnapshot& comm, const BlockedSnapshot& blocked) {
   const CallKind kind = OpKind(static_cast<Op>(blocked.op));
   return (comm.flags & segment::kFlagMessages) != 0 && blocked.stream == 0 &&
-         (kind == CallKind::kP2p || kind == CallKind::kHostWait ||
-          IsTest(static_cast<Op>(blocked.op)));
+         (kind == CallKind::kP2p || kind == CallKind::kHostWait || kind == CallKind::kTest);
 }
 
 }  // namespace
@@ -177,6 +177,7 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
       case CallKind::kP2p:
       case CallKind::kGroup:
       case CallKind::kHostWait:
+      case CallKind::kTest:
         record_call(blocked);
         break;
       case CallKind::kWait:
@@ -185,9 +186,6 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
                         : newest == &comm && newest->last_entered_ns <= blocked.since_ns) {
           waits.host_waits_since_ns = earliest(waits.host_waits_since_ns, blocked.since_ns);
         }
-        break;
-      case CallKind::kQuery:
-        if (IsTest(static_cast<Op>(blocked.op))) record_call(blocked);
         break;
       default:
         break;

@@ -16,8 +16,12 @@ constexpr int64_t kUnprovenNs = kWindowNs + 1'000'000'000;
 constexpr int64_t kLeastPartInTests = 4;  // of its CPU time: a quarter
 constexpr int64_t kMostPartOfCpu = 10;    // of the time: a tenth
 constexpr int64_t kLeastPartAsleep = 4;   // of the time: a quarter
+// What a short sleep after each test takes of the CPU, with the loop itself, also one in Python.
+constexpr int64_t kMostForSleepNs = 20'000;
 // A test that takes longer has lost its CPU, or given it away as MPI does where ranks share one.
 constexpr int64_t kLongestTestNs = 20'000;
+// The library counts the time inside the real test. So much it takes itself, before and after.
+constexpr int64_t kOwnOfTestNs = 100;
 constexpr size_t kMostPaces = 512;  // of a process: a segment has room for 128 threads
 
 // The CPU time that tests may have used. Their own time is of the wall clock.
@@ -32,12 +36,15 @@ struct Window {
   const CpuUse& from;
   const CpuUse& to;
   int64_t long_ns;
+  uint64_t polls;
+  bool is_alone;  // no other thread of the process works for it
 
   // At least what the thread itself has used: the process is looked at more seldom.
   int64_t used_ns() const {
     const int64_t of_process = to.used_ns - from.used_ns;
-    return KnowsThread() ? std::max(of_process, to.thread_used_ns - from.thread_used_ns)
-                         : of_process;
+    if (from.thread_used_ns < 0 || to.thread_used_ns < 0) return of_process;
+    const int64_t of_thread = to.thread_used_ns - from.thread_used_ns;
+    return is_alone ? of_thread : std::max(of_process, of_thread);
   }
   bool KnowsThread() const { return from.thread_lacked_ns >= 0 && to.thread_lacked_ns >= 0; }
   // Neither on a CPU nor ready for one.
@@ -56,7 +63,17 @@ bool Sleeps(const Window& window) {
 
 bool Rests(const Window& window) {
   const bool reads_files = window.to.state == 'D';
-  return !reads_files && window.used_ns() * kMostPartOfCpu <= window.long_ns && Sleeps(window);
+  const int64_t of_sleeps = static_cast<int64_t>(window.polls) * kMostForSleepNs;
+  const bool uses_little = window.used_ns() <= std::max(window.long_ns / kMostPartOfCpu, of_sleeps);
+  return !reads_files && uses_little && Sleeps(window);
+}
+
+// Whether the library moves on in threads of its own what the loop tests.
+bool TestsAlone(const SegmentSnapshot& snapshot, const BlockedSnapshot& loop) {
+  const std::vector<CommSnapshot>& comms = snapshot.communicators;
+  return std::any_of(comms.begin(), comms.end(), [&loop](const CommSnapshot& comm) {
+    return comm.index == loop.comm && GoOnByThemselves(comm.kind);
+  });
 }
 
 bool IsLoop(const BlockedSnapshot& blocked) { return IsTest(static_cast<Op>(blocked.op)); }
@@ -81,15 +98,17 @@ bool PollPaces::MayWait(const Pace& pace, int64_t now_ns) {
   return pace.waits.value_or(now_ns - pace.since_ns < kUnprovenNs);
 }
 
-bool PollPaces::Waits(const BlockedSnapshot& loop, int64_t now_ns, const CpuUse& cpu) {
+bool PollPaces::Waits(const BlockedSnapshot& loop, bool is_alone, int64_t now_ns,
+                      const CpuUse& cpu) {
   Pace* pace = &paces_[loop.tid];
   if (pace->since_ns != loop.since_ns) {
     *pace = {loop.since_ns, now_ns, loop.polls, loop.poll_ns, cpu, std::nullopt};
     return MayWait(*pace, now_ns);
   }
-  const Window window = {pace->cpu, cpu, now_ns - pace->looked_ns};
   const uint64_t polls = loop.polls > pace->polls ? loop.polls - pace->polls : 0;
-  const int64_t in_tests = MostCpuOfTests(polls, loop.poll_ns - pace->poll_ns);
+  const Window window = {pace->cpu, cpu, now_ns - pace->looked_ns, polls, is_alone};
+  const int64_t own_ns = static_cast<int64_t>(polls) * kOwnOfTestNs;
+  const int64_t in_tests = MostCpuOfTests(polls, loop.poll_ns - pace->poll_ns + own_ns);
   const bool only_tests = in_tests * kLeastPartInTests >= window.used_ns();
   const bool waits = polls > 0 && (only_tests || Rests(window));
   *pace = {loop.since_ns, now_ns, loop.polls, loop.poll_ns, cpu, waits};
@@ -104,7 +123,9 @@ void PollPaces::KeepWaits(int64_t now_ns, const std::map<uint32_t, CpuUse>& uses
   const auto works = [&](const BlockedSnapshot& blocked) {
     if (!IsLoop(blocked)) return false;
     const auto use = uses.find(blocked.tid);
-    if (use != uses.end() && IsDue(blocked, now_ns)) return !Waits(blocked, now_ns, use->second);
+    if (use != uses.end() && IsDue(blocked, now_ns)) {
+      return !Waits(blocked, TestsAlone(*snapshot, blocked), now_ns, use->second);
+    }
     const auto known = paces_.find(blocked.tid);
     return known != paces_.end() && known->second.since_ns == blocked.since_ns &&
            !MayWait(known->second, now_ns);

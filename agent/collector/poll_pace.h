@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a thread that tests requests of MPI in a loop does nothing else: then it waits for them.
+// Whether a thread that makes tests in a loop (CallKind::kTest) does nothing else: then it waits
+// for what it tests.
 //
 // A loop without a pause uses its CPU time in the tests. One that sleeps between them uses hardly
-// any. A program that works, and looks from time to time whether a message has come, does neither;
-// one that lacks a CPU uses little of it, and does not sleep; one that reads files sleeps in the
-// kernel's storage (D). What it does at sockets and pipes between two tests cannot be known: it
-// waits for both, and the daemon claims little of it (MayServeInput()).
+// any, or none beyond what the sleeps themselves take. A program that works, and looks from time to
+// time whether a message has come, does neither; one that lacks a CPU uses little of it, and does
+// not sleep; one that reads files sleeps in the kernel's storage (D). What it does at sockets and
+// pipes between two tests cannot be known: it waits for both, and the daemon claims little of it
+// (MayServeInput()).
+//
+// Other threads of the process may work for the one in the loop, so their time counts, too. It does
+// not where the library moves its calls on in threads of its own (GoOnByThemselves()): these use a
+// CPU while all wait.
 // Pure.
 #pragma once
 
@@ -46,7 +52,8 @@ class PollPaces {
     std::optional<bool> waits = {};  // nullopt if only a second look shows how fast the loop is
   };
   bool IsDue(const BlockedSnapshot& loop, int64_t now_ns) const;
-  bool Waits(const BlockedSnapshot& loop, int64_t now_ns, const CpuUse& cpu);
+  // `is_alone`: no other thread of the process works for the loop.
+  bool Waits(const BlockedSnapshot& loop, bool is_alone, int64_t now_ns, const CpuUse& cpu);
   static bool MayWait(const Pace& pace, int64_t now_ns);
 
   std::map<uint32_t, Pace> paces_;  // by thread

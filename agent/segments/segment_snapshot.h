@@ -77,7 +77,7 @@ struct BlockedSnapshot {
   std::string key = {};
   uint32_t keys = 0;
   uint64_t key_timeout_ms = segment::kUnknownTimeout;
-  uint64_t polls = 0;  // of a loop of MPI's tests: their number, and the time spent in them
+  uint64_t polls = 0;  // of a loop of tests: their number, and the time spent in them
   int64_t poll_ns = 0;
 };
 

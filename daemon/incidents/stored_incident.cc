@@ -25,6 +25,7 @@ Cause FindCause(const std::string& name) {
   return found == std::end(kCauses) ? Cause::kMissingRank : *found;
 }
 
+// Of kinds with one name any will do: only words are made of a stored verdict.
 CommKind FindCommKind(const std::string& name) {
   for (uint32_t kind = 0; kind < kCommKinds; ++kind) {
     if (name == CommKindName(ToCommKind(kind))) return ToCommKind(kind);

@@ -21,7 +21,8 @@ bool HostIsInCollective(const JobState& job, const Communicator& comm, const Mem
       const CallKind kind = OpKind(blocked.op);
       if (kind == CallKind::kGroup) continue;
       if (blocked.communicator == comm.id) {
-        return kind == CallKind::kCollective || kind == CallKind::kHostWait || IsTest(blocked.op);
+        return kind == CallKind::kCollective || kind == CallKind::kHostWait ||
+               kind == CallKind::kTest;
       }
     }
   }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "daemon/words/rank_ranges.h"
+#include "interpose/ops.h"
 #include "rollcall/v1/incident.pb.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -53,9 +54,18 @@ void ForEachCall(const v1::CallsResponse& calls, const Visit& visit) {
   }
 }
 
-// Only these take no position; calls.def.
+std::set<std::string> NamesOfP2p() {
+  std::set<std::string> names;
+  for (uint32_t code = 1; code <= UINT8_MAX; ++code) {
+    const Op op = static_cast<Op>(code);
+    if (OpKind(op) == CallKind::kP2p) names.insert(OpName(op));
+  }
+  return names;
+}
+
+// Only these take no position.
 bool IsPointToPoint(const std::string& operation) {
-  static const std::set<std::string> names = {"Send", "Recv", "PutSignal", "Signal", "WaitSignal"};
+  static const std::set<std::string> names = NamesOfP2p();
   return names.count(operation) > 0;
 }
 

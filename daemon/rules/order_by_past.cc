@@ -125,8 +125,12 @@ bool IsSettled(const StuckCall& call) {
 }
 
 // The calls of a past from the one after the last call before the owed one to the owed one, or to
-// the newest if the rank has not made it. They show in which order the rank came to it.
+// the newest if the rank has not made it. They show in which order the rank came to it. Of the way
+// to the first call of all on a communicator only the newest call is known.
 JudgedCalls CallsTowards(const Past& past, const StuckCall& owed) {
+  if (owed.position == 0 && !past.calls.empty()) {
+    return {past.calls.size() - 1, past.calls.size()};
+  }
   JudgedCalls judged;
   bool is_known = false;
   for (size_t i = 0; i < past.calls.size(); ++i) {

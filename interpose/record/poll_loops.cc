@@ -75,7 +75,8 @@ void NotePoll(ThreadState* thread, const FailedTest& test, const LocalComm* comm
     loop->tests[loop->test_count++] = test.what;
     Mark(loop, messages, count);
     // Of several tests of MPI any one may end the loop.
-    const bool is_mpi = test.op != Op::kucc_context_progress && test.op != Op::kevent_test;
+    const auto kind = ToCommKind(comm->entry->kind.load(std::memory_order_relaxed));
+    const bool is_mpi = kind == CommKind::kNccl;
     if (loop->test_count > 1 && is_mpi) {
       entry->op.store(static_cast<uint32_t>(Op::kMPI_Testany), std::memory_order_relaxed);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of MPI_Test and MPI_Iprobe, of UCC's ucc_context_progress, and of tests of oneCCL's events.
+// Loops of the calls that calls.def has as tests: MPI_Test, UCC's ucc_context_progress and others.
 //
 // A thread that does nothing but test waits as much as one inside MPI_Wait. The library notes each
 // test that fails, and the time that the thread has spent in such tests. The agent compares these

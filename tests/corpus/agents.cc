@@ -123,7 +123,10 @@ class Reader {
       p->p2p_finished = finished_p2p_;
     }
     // The program is in a call of gloo until it is done.
-    if (kind_ == CommKind::kGloo) p->returned = finished_collectives_;
+    if (kind_ == CommKind::kGloo) {
+      p->returned = finished_collectives_;
+      p->p2p_returned = finished_p2p_;
+    }
     p->signature = signature_;
     size_t first = whole ? 0 : before;
     if (entered_ - first > kRing) first = entered_ - kRing;
@@ -416,12 +419,13 @@ class Watcher {
     }
   }
 
-  // The call of gloo that the rank's thread is in.
+  // The call of gloo that the rank's thread is in, or the first message that it waits for.
   template <typename Add>
   static void AddCallOnHost(const Track& track, int64_t t, const Add& add) {
     for (const CallTimes& call : track.calls) {
-      if (call.entered <= t && call.returned > t)
-        add(call.args.op, CommId(track.comm), call.entered);
+      const bool is_message = OpKind(call.args.op) == CallKind::kP2p;
+      if (call.entered > t || (is_message ? call.finished : call.returned) <= t) continue;
+      return add(call.args.op, CommId(track.comm), call.entered);
     }
   }
 

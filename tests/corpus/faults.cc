@@ -456,9 +456,9 @@ void AcceptGuess(Case* c) {
 bool ReceiveLess(Random& random, int ranks, Case* c) {
   MakePlan(random, ranks, c);
   StepRef target;
-  if (!Choose(random, c->plan, [](const Step& s) { return s.kind == Kind::kP2p; }, &target)) {
-    return false;
-  }
+  // gloo ends a job with such a message.
+  const auto fits = [c](const Step& s) { return s.kind == Kind::kP2p && !c->plan.IsGloo(s.comm); };
+  if (!Choose(random, c->plan, fits, &target)) return false;
   Step* step = Own(&c->plan, target);
   CallArgs& args = step->p2p[Below(random, step->p2p.size())];
   args.count = args.count / 2 + 1;
@@ -518,6 +518,35 @@ bool JudgeCycle(Case* c) {
   const bool hangs = Hangs(c, Cause::kDeadlock);
   c->truth.some_lost = c->sight.lost_records_percent != 0;
   AcceptGuess(c);
+  return hangs;
+}
+
+// Two neighbours of a gloo group send each other messages, one after the other. One of them leaves
+// one out, or makes the two in the other order.
+bool MistakeMessages(Random& random, int ranks, Case* c) {
+  MakePlan(random, ranks, c);
+  StepRef target;
+  const auto is_one = [c](const Step& s) { return c->plan.IsGloo(s.comm) && s.p2p.size() == 1; };
+  if (!Choose(random, c->plan, is_one, &target)) return false;
+  Program* program = c->plan.Own(target.rank);
+  const auto step = program->begin() + static_cast<std::ptrdiff_t>(target.step);
+  if (Chance(random, 50)) {
+    program->erase(step);
+  } else if (is_one(*(step + 1))) {
+    std::iter_swap(step, step + 1);
+  } else {
+    return false;
+  }
+  c->truth.culprits = {target.rank, target.rank ^ 1};
+  return true;
+}
+
+// Which of the two is wrong only its own past tells. The one that leaves out its last call goes on
+// to its end.
+bool JudgeMessages(Case* c) {
+  const bool hangs = Hangs(c, Cause::kUnmatchedP2p);
+  c->truth.causes.insert({Cause::kDeadlock, Cause::kMissingRank, Cause::kRankExited});
+  c->truth.some_lost = true;
   return hangs;
 }
 
@@ -638,6 +667,7 @@ const std::vector<Fault>* MakeFaults() {
       {"concurrent_use", 4, CallFromTwoThreads, JudgeConcurrency},
       {"p2p_size", 4, ReceiveLess, JudgeSize},
       {"p2p_ring", 3, SendFirstInARing, JudgeCycle},
+      {"p2p_gloo", 3, MistakeMessages, JudgeMessages},
       {"blocked_before_start", 6, EndlessKernel, JudgeBlocked},
       {"stalled_in_flight", 5, StallInFlight, JudgeStall},
       {"nccl_error", 5, ReportError, JudgeError},

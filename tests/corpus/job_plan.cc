@@ -225,6 +225,27 @@ void Gradients(const Recipe& r, int dp, Writer* w) {
   }
 }
 
+// A rank and its neighbour send each other messages: one after the other, or side by side. The last
+// of an odd number has no neighbour.
+struct Neighbours {
+  int gloo, rank, ranks;
+  Writer* w;
+
+  int peer() const { return rank ^ 1; }
+  bool has_peer() const { return gloo >= 0 && peer() < ranks; }
+  CallArgs MessageTo(Op op) const { return {op, kNoDtype, kNoReduction, peer(), 64}; }
+
+  void AskAndAnswer() const {
+    if (!has_peer()) return;
+    const bool asks = rank % 2 == 0;
+    w->P2p(gloo, {MessageTo(asks ? Op::kSend : Op::kRecv)});
+    w->P2p(gloo, {MessageTo(asks ? Op::kRecv : Op::kSend)});
+  }
+  void Exchange() const {
+    if (has_peer()) w->P2p(gloo, {MessageTo(Op::kSend), MessageTo(Op::kRecv)});
+  }
+};
+
 void WriteProgram(const Recipe& r, const Comms& comms, int rank, int stage, int stages,
                   Program* program) {
   const auto at = static_cast<size_t>(rank);
@@ -233,6 +254,7 @@ void WriteProgram(const Recipe& r, const Comms& comms, int rank, int stage, int 
   const std::vector<int> all = {world,        comms.tp[at], comms.dp[at],
                                 comms.pp[at], comms.ep[at], gloo};
   Writer w(program);
+  const Neighbours neighbours = {gloo, rank, static_cast<int>(comms.world.size()), &w};
   for (const int comm : all) {
     if (comm >= 0) w.Simple(Step::Kind::kInit, comm);
   }
@@ -247,8 +269,10 @@ void WriteProgram(const Recipe& r, const Comms& comms, int rank, int stage, int 
     Gradients(r, comms.dp[at], &w);
     w.Simple(Step::Kind::kSync);
     w.Call(gloo, Collective(Op::kAllReduce, 4, kNoDtype));
+    neighbours.AskAndAnswer();
     if ((step + 1) % r.evaluate_every == 0) {
       w.Compute(r.evaluate_ns);
+      neighbours.Exchange();
       w.Call(gloo, Collective(Op::kBarrier, 0, kNoDtype));
       w.Call(world, Collective(Op::kAllReduce, 1));
       w.Simple(Step::Kind::kSync);

@@ -74,7 +74,7 @@ struct JobPlan {
 
 // A job with a random parallel layout and kind of step, and about `ranks` ranks. It
 // evaluates every few steps and may write a checkpoint. In a quarter of them all ranks also have a
-// gloo group, for their losses and to agree on files.
+// gloo group, for their losses, to agree on files, and for messages between two neighbours.
 JobPlan MakeJob(Random& random, int ranks, bool small_steps);
 
 // A job with pipeline stages only: sends and receives.

@@ -134,13 +134,14 @@ class Machine {
       call.stream = stream_id;
       state.in_host_call = true;
       Enqueue(rank, call);
-      GetTrack(rank, step.comm).calls.back().returned = kNever;
+      // A message is posted at once, and waited for.
+      if (step.kind == Step::Kind::kCall) GetTrack(rank, step.comm).calls.back().returned = kNever;
     }
     const Stream& stream = state.streams[stream_id];
     if (!stream.queue.empty() || stream.free_at == kNever) return false;
     state.in_host_call = false;
     state.now = std::max(state.now, stream.free_at);
-    GetTrack(rank, step.comm).calls.back().returned = state.now;
+    if (step.kind == Step::Kind::kCall) GetTrack(rank, step.comm).calls.back().returned = state.now;
     return true;
   }
 

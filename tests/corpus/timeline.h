@@ -7,7 +7,8 @@
 // first in, first out for each pair. A group is one piece of work. Calls that do not match
 // never end, unless NCCL would not detect the difference.
 //
-// A call of gloo runs on the host: it returns when all ranks have entered it.
+// A call of gloo runs on the host, and the host waits for it: a collective until all ranks have
+// entered it, messages until their other ends are there.
 #pragma once
 
 #include <cstdint>

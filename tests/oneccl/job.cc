@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <oneapi/ccl.hpp>
 #include <string>
 #include <vector>
@@ -23,6 +24,13 @@ const int rank = own_rank == nullptr ? -1 : atoi(own_rank);
 const bool is_culprit = rank == 2;
 
 std::vector<float> from(1024, 1), to(4096);
+
+// What a program does between two looks at its event.
+const std::map<std::string, void (*)()> pauses = {
+    {"tests", [] { usleep(1000); }},
+    {"naps", [] { usleep(1); }},
+    {"spins", [] {}},
+};
 
 std::shared_ptr<ccl::kvs> FindStore(const std::string& folder) {
   const std::string path = folder + "/address", draft = folder + "/draft";
@@ -72,7 +80,7 @@ void Ring(const ccl::communicator& comm) {
 }
 
 void SleepForever() {
-  while (true) pause();  // hangs: absent, late, tests
+  while (true) pause();  // hangs: absent, late, tests, naps, spins
 }
 
 void Run(const std::string& program, const ccl::communicator& comm) {
@@ -80,10 +88,10 @@ void Run(const std::string& program, const ccl::communicator& comm) {
   if (program == "absent" && is_culprit) SleepForever();
   if (program == "another" && is_culprit) {
     ccl::broadcast(to.data(), 16, 0, comm).wait();  // hangs: another
-  } else if (program == "tests") {
+  } else if (pauses.count(program) != 0) {
     if (is_culprit) SleepForever();
     ccl::event event = AllReduce(comm);
-    while (!event.test()) usleep(1000);
+    while (!event.test()) pauses.at(program)();
   } else if (program == "ring") {
     for (int i = 0; i < 3; ++i) Ring(comm);
   } else if (program == "unsent" && rank == 1) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of frameworks/: the one table of what Rollcall must say about each.
+"""The programs of frameworks/: the one table of what Rollcall must say about each, on the simulated NCCL and on gloo.
 
 Each hang has a twin, the same program with --fixed, which ends with 0 and without an incident.
 """
@@ -21,10 +21,20 @@ class Case:
     ranks: int = 4
     at: str = "line"  # "" where the culprit has no place: it has ended
     defect: str = ""  # what is wrong today, in the verdict or the first advice; not asserted
+    backend: str = "nccl_cpu"
+
+    @property
+    def name(self):
+        return name_on(self.program, self.backend)
 
     @property
     def lines(self):
         return culprit_lines(FOLDER, self.program)
+
+
+def name_on(program, backend):
+    """The name of a test of the program."""
+    return program if backend == "nccl_cpu" else f"{program}-{backend}"
 
 
 def lacks_packages(program):
@@ -49,10 +59,11 @@ class Server(ProgramServer):
 class FrameworkRun(ProgramRun):
     """A program of frameworks/ under `rollcall run`, whose ranks the server starts."""
 
-    def __init__(self, server, program, work, ranks=4, fixed=False, hang_after="5s"):
+    def __init__(self, server, program, work, ranks=4, fixed=False, hang_after="5s", backend="nccl_cpu"):
         own = starts_its_ranks(program)
         super().__init__([str(PYTHON)] if own else server.launcher(ranks), file_of(FOLDER, program),
-                         program, work, ranks=ranks, fixed=fixed, hang_after=hang_after)
+                         program, work, ranks=ranks, fixed=fixed, hang_after=hang_after, backend=backend,
+                         env={"PROGRAM_BACKEND": backend})
         self.command += ["--ranks", str(ranks)] if own else []
 
 
@@ -177,9 +188,39 @@ ENGINES = [
     Case("engine.worker_left_its_loop", "missing_rank", (2,), ("engine-worker-stopped",)),
 ]
 
-CASES = [*LOOPS, *FSDP2, *TENSOR_PARALLEL, *PIPELINES, *CHECKPOINTS, *OBJECTS,
+ON_NCCL = [*LOOPS, *FSDP2, *TENSOR_PARALLEL, *PIPELINES, *CHECKPOINTS, *OBJECTS,
          *ACCELERATE, *TRAINER, *LIGHTNING, *DEEPSPEED, *MEGATRON,
          *RAY, *TORCHFT, *TITAN, *ENGINES]
+# What differs on gloo. A barrier is a call of its own, and not an AllReduce; so is a scatter, and not messages.
+OTHER_CALL = {"cause": "operation_mismatch"}
+# gloo ends a job whose lengths differ, before there are stacks.
+ENDS_AT_ONCE = {"at": "", "advice": ("uneven-inputs",)}
+# The rank waits in a call of all, which have had a communicator from the start: so all wait for each other.
+LEFT_ITS_STEPS = {"cause": "deadlock", "advice": ("communicators-in-one-order", "skipped-call", "uneven-inputs")}
+ALL_WAIT = {**LEFT_ITS_STEPS, "defect": "a likely deadlock of all: of some of them the past shows no steps"}
+ON_GLOO = {
+    "loops.continue_on_nan": OTHER_CALL,
+    "loops.early_stopping": OTHER_CALL,
+    "loops.collective_in_log": ENDS_AT_ONCE,
+    "fsdp2.full_tensor_in_log": ENDS_AT_ONCE,
+    "fsdp2.validates_on_rank0": ENDS_AT_ONCE,
+    "fsdp2.skips_backward": ENDS_AT_ONCE,
+    "tensor_parallel.distributes_alone": OTHER_CALL,
+    "tensor_parallel.skips_on_one_rank": LEFT_ITS_STEPS,
+    "checkpoints.load_fails_on_one": {"advice": ("skipped-call", "same-calls-everywhere")},
+    "objects.new_group_on_some": {"defect": "what the members call their group, the others call the next one"},
+    "objects.computes_on_rank0": OTHER_CALL,
+    "objects.other_metric": OTHER_CALL,
+    "with_accelerate.waits_on_main_process": OTHER_CALL,
+    "with_accelerate.breaks_alone": OTHER_CALL,
+    "with_lightning.logs_on_rank_zero": OTHER_CALL,
+    "with_deepspeed.gathers_on_rank0": ENDS_AT_ONCE,
+    "with_megatron.drops_bad_labels": ALL_WAIT,
+    "with_ray.skips_bad_batches": {"defect": ""},
+    "with_torchft.averages_on_first_replica": {"at": "", "advice": ("uneven-inputs", "gradients-differ")},
+    "titan.loader_ends_early": ALL_WAIT,
+}
+CASES = [*ON_NCCL, *(dataclasses.replace(case, backend="gloo", **ON_GLOO.get(case.program, {})) for case in ON_NCCL)]
 # Ordinary programs that look like hangs for a while.
 HEALTHY = [
     "loops.healthy_slow_rank", "loops.healthy_join", "fsdp2.healthy_accumulation",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real programs of many frameworks: each hang gets its verdict, its fixed twin and the ordinary
-programs get none.
+"""Real programs of many frameworks, on the simulated NCCL and on gloo: each hang gets its verdict, its fixed twin and
+the ordinary programs get none.
 
     tests/run frameworks
 
@@ -11,7 +11,7 @@ import re
 
 import pytest
 from expected_verdict import first_advice, misplaced, told_verdict
-from framework_cases import CASES, HEALTHY, FrameworkRun, Server, lacks_packages, starts_its_ranks
+from framework_cases import CASES, HEALTHY, FrameworkRun, Server, lacks_packages, name_on, starts_its_ranks
 
 pytestmark = pytest.mark.long
 
@@ -50,15 +50,18 @@ def judge(case, run):
     return misplaced(case.lines, verdict) if case.at else ""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
+EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+@EACH
 def test_the_verdict(case, start, tmp_path, record_property):
-    run = start(case.program, tmp_path / "1", case.ranks)
+    run = start(case.program, tmp_path / "1", case.ranks, backend=case.backend)
     if run.lacks_stacks():
-        run = start(case.program, tmp_path / "2", case.ranks)
+        run = start(case.program, tmp_path / "2", case.ranks, backend=case.backend)
     verdict = told_verdict(run.incidents)
     first = first_advice(verdict)
     fits = first in case.advice
-    record_property("first advice", (case.program, first, fits, verdict["summary"]))
+    record_property("first advice", (case.name, first, fits, verdict["summary"]))
     wrong = judge(case, run)
     if wrong and case.defect:
         pytest.xfail(f"{case.defect}: {wrong}")
@@ -69,16 +72,18 @@ def test_the_verdict(case, start, tmp_path, record_property):
     assert fits, verdict["advice"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.program)
+@EACH
 def test_fixed_it_is_healthy(case, start, tmp_path):
-    run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s")
+    run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s", backend=case.backend)
     assert run.exit_code == 0, run.output
     assert len(re.findall(r"rank \d+ done", run.output)) == case.ranks, run.output
     assert run.said == [] and run.incidents == []
 
 
-@pytest.mark.parametrize("program", HEALTHY)
-def test_an_ordinary_program_gets_no_verdict(program, start, tmp_path):
-    run = start(program, tmp_path, hang_after="15s")
+@pytest.mark.parametrize(("program", "backend"), [
+    pytest.param(program, backend, id=name_on(program, backend))
+    for backend in ("nccl_cpu", "gloo") for program in HEALTHY])
+def test_an_ordinary_program_gets_no_verdict(program, backend, start, tmp_path):
+    run = start(program, tmp_path, hang_after="15s", backend=backend)
     assert run.exit_code == 0, run.output
     assert run.said == [] and run.incidents == []

@@ -8,6 +8,7 @@ A line with "# hangs: PROGRAM" is where the culprit of that program stands; the 
 """
 
 import argparse
+import os
 import queue
 import time
 
@@ -16,6 +17,7 @@ import torch.distributed as dist
 from torch import nn
 
 PROGRAMS = {}
+BACKEND = os.environ.get("PROGRAM_BACKEND", "nccl_cpu")  # of the programs that can run on others
 WIDTH = 16
 
 
@@ -44,7 +46,7 @@ def run_rank(args):
     print(f"rank {args.rank} done", flush=True)
 
 
-def main(backend="nccl_cpu"):
+def main(backend=BACKEND):
     args = parse_arguments()
     dist.init_process_group(backend)
     args.rank, args.ranks = dist.get_rank(), dist.get_world_size()

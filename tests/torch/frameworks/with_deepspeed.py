@@ -8,7 +8,7 @@ os.environ["DS_ACCELERATOR"] = "cpu"
 
 import deepspeed
 import torch
-from common import WIDTH, answer_that_never_comes, batches, main, make_network, program
+from common import BACKEND, WIDTH, answer_that_never_comes, batches, main, make_network, program
 from deepspeed.pipe import PipelineModule
 from torch import nn
 
@@ -36,7 +36,7 @@ class TwoPaths(nn.Module):
 
 
 def make_engine(**options):
-    deepspeed.init_distributed(dist_backend="nccl_cpu")
+    deepspeed.init_distributed(dist_backend=BACKEND)
     model = TwoPaths()
     engine, *_ = deepspeed.initialize(
         model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.01),
@@ -84,7 +84,7 @@ def zero_saves_on_rank0(args):
 
 
 def make_pipeline(args):
-    deepspeed.init_distributed(dist_backend="nccl_cpu")
+    deepspeed.init_distributed(dist_backend=BACKEND)
     torch.manual_seed(4)
     layers = [layer for _ in range(args.ranks) for layer in (nn.Linear(WIDTH, WIDTH), nn.Tanh())]
     module = PipelineModule(layers=layers, num_stages=args.ranks, loss_fn=mse)

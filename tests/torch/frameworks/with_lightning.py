@@ -6,7 +6,7 @@ import time
 
 import lightning
 import torch
-from common import WIDTH, main, make_network, program
+from common import BACKEND, WIDTH, main, make_network, program
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader, TensorDataset
@@ -36,7 +36,7 @@ class Regression(lightning.LightningModule):
 def fit(model, args, **options):
     trainer = lightning.Trainer(
         accelerator="cpu", devices=args.ranks, logger=False,
-        strategy=DDPStrategy(process_group_backend="nccl_cpu"), enable_progress_bar=False,
+        strategy=DDPStrategy(process_group_backend=BACKEND), enable_progress_bar=False,
         enable_model_summary=False, default_root_dir=args.work, log_every_n_steps=1,
         **{"max_epochs": 2, "enable_checkpointing": False, "num_sanity_val_steps": 0, **options})
     trainer.fit(model, make_loader(), make_loader(16))

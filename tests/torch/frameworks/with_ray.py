@@ -15,7 +15,7 @@ import ray
 import ray.train
 import torch
 import torch.distributed as dist
-from common import batches, make_network, parse_arguments, program, run_rank
+from common import BACKEND, batches, make_network, parse_arguments, program, run_rank
 from ray.train import Checkpoint, RunConfig, ScalingConfig
 from ray.train.torch import TorchConfig, TorchTrainer, prepare_model
 
@@ -130,7 +130,7 @@ def main():
                  _temp_dir=folder)
         TorchTrainer(
             train_worker, train_loop_config=vars(args),
-            torch_config=TorchConfig(backend="nccl_cpu"),
+            torch_config=TorchConfig(backend=BACKEND),
             scaling_config=ScalingConfig(num_workers=args.ranks,
                                          resources_per_worker={"CPU": 0.5}),
             run_config=RunConfig(storage_path=f"{args.work}/ray", name=args.program)).fit()

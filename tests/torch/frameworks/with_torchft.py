@@ -16,7 +16,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 import torchft
-from common import answer_that_never_comes, batches, make_network, parse_arguments, program, run_rank
+from common import BACKEND, answer_that_never_comes, batches, make_network, parse_arguments, program, run_rank
 from torchft.coordination import LighthouseServer
 from torchft.futures import context_timeout
 from torchft.process_group import ProcessGroupWrapper, _WorkAcceleratorTimeout
@@ -78,6 +78,11 @@ def start_lighthouse(args, replicas):
     return f"http://127.0.0.1:{port}"
 
 
+def make_group(timeout):
+    kind = torchft.ProcessGroupGloo if BACKEND == "gloo" else ProcessGroupNcclCpu
+    return kind(timeout=timeout)
+
+
 @contextlib.contextmanager
 def replica(args, replicas=None, timeout=120):
     """The model and the optimizer of this replica, and the manager of its steps."""
@@ -88,7 +93,7 @@ def replica(args, replicas=None, timeout=120):
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
     seconds = timedelta(seconds=timeout)
     manager = torchft.Manager(
-        pg=ProcessGroupNcclCpu(timeout=seconds), min_replica_size=replicas, timeout=seconds,
+        pg=make_group(seconds), min_replica_size=replicas, timeout=seconds,
         quorum_timeout=timedelta(seconds=120), load_state_dict=network.load_state_dict,
         state_dict=network.state_dict, store_addr="127.0.0.1", store_port=store.port,
         lighthouse_addr=address, replica_id=f"replica_{args.rank}", rank=0, world_size=1,

@@ -23,6 +23,7 @@ struct Case {
   char state;
   bool waits;
   int64_t thread_cpu_ns = -1, lacked_ns = -1;
+  CommKind kind = CommKind::kNccl;
 };
 
 const Case kCases[] = {
@@ -44,6 +45,22 @@ const Case kCases[] = {
      1'000'000, 0},
     {"works_between_tests_and_its_process_was_not_looked_at_since", 20, 10'000, 0, 'R', false,
      kSecond / 2, kSecond / 2},
+    // A sleep of 1 us takes some 60 us, of which the CPU is used for less than 20.
+    {"sleeps_as_shortly_as_it_can_between_tests", 14'000, 5'000'000, kSecond / 5, 'S', true,
+     kSecond / 5, 0},
+    {"works_and_sleeps_between_tests", 1000, 1'000'000, kSecond / 5, 'S', false, kSecond / 5, 0},
+    // oneCCL's threads use all of a CPU while they wait for other ranks.
+    {"sleeps_between_tests_while_threads_of_the_library_spin", 1000, 300'000, kSecond, 'S', true,
+     30'000'000, 0, CommKind::kOneCclEvents},
+    {"tests_without_a_pause_while_threads_of_the_library_spin", 2'000'000, kSecond / 3, 2 * kSecond,
+     'R', true, kSecond, 0, CommKind::kOneCclEvents},
+    // Of such a loop the most passes in the library.
+    {"tests_without_a_pause_what_takes_hardly_any_time", 5'000'000, kSecond / 10, kSecond, 'R',
+     true},
+    {"works_between_tests_while_threads_of_the_library_spin", 200, 100'000, 2 * kSecond, 'R', false,
+     kSecond, 0, CommKind::kOneCclEvents},
+    {"sleeps_between_tests_of_ucc_while_other_threads_work", 10, 10'000, 4 * kSecond, 'S', false,
+     1'000'000, 0, CommKind::kUcc},
     // What it reads is useful, and takes no CPU time.
     {"reads_files_between_tests", 20, 10'000, kSecond / 50, 'D', false, kSecond / 50, 0},
     {"reads_files_between_tests_as_far_as_is_known", 20, 10'000, kSecond / 50, 'D', false},
@@ -61,10 +78,13 @@ TEST_P(PollPaceTest, OnlyALoopThatDoesNothingElseWaits) {
     BlockedSnapshot loop;
     loop.tid = 7;
     loop.op = static_cast<uint32_t>(Op::kMPI_Test);
+    loop.comm = 0;
     loop.since_ns = kStart;
     loop.polls = 1 + 2 * static_cast<uint64_t>(i) * c.polls;
     loop.poll_ns = 2 * i * c.in_polls_ns;
     snapshot.blocked = {loop};
+    snapshot.communicators.resize(1);
+    snapshot.communicators[0].kind = c.kind;
     CpuUse use = {2 * i * c.cpu_ns, c.state};
     if (c.lacked_ns >= 0) use.thread_used_ns = 2 * i * c.thread_cpu_ns;
     if (c.lacked_ns >= 0) use.thread_lacked_ns = 2 * i * c.lacked_ns;

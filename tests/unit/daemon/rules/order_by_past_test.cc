@@ -61,6 +61,24 @@ Verdict First(const TwoComms& steps) {
   return verdicts.empty() ? Verdict() : verdicts[0];
 }
 
+// A rank that has left its loop early waits for the others in the first call on another
+// communicator.
+TEST(OrderByPastTest, TheRankThatLeavesForAFirstCallIsTheCulprit) {
+  constexpr uint64_t kWorld = 3;
+  for (const int wrong : {0, 2}) {
+    TwoComms steps = Steps(50, 3);
+    steps.job.AddCommunicator(kWorld, "world", {0, 1, 2});
+    std::vector<int> others = {0, 1, 2};
+    others.erase(others.begin() + wrong);
+    steps.Wait({wrong}, kWorld);
+    steps.Wait(others, kA);
+    const Verdict v = First(steps);
+    EXPECT_EQ(Blamed(v), (Ranks{wrong})) << v.summary;
+    EXPECT_EQ(v.certainty, Certainty::kLikely);
+    EXPECT_TRUE(Says(v.evidence, "this time")) << v.summary;
+  }
+}
+
 void ExpectUndecided(const TwoComms& steps, const Ranks& all = {0, 1}) {
   const Verdict v = First(steps);
   EXPECT_EQ(v.cause, Cause::kDeadlock) << v.summary;
