@@ -35,6 +35,7 @@ struct StackRequest {
   bool children = false;             // with the threads of what the processes have started
   std::vector<uint64_t> network_of;  // with the transfers of these communicators over the network
   std::vector<RequestedProcess> processes;
+  int64_t asked_ns = 0;  // when it was sent, by the daemon's clock: all samples are younger
 };
 
 // The result for one process of a request.
@@ -47,6 +48,7 @@ struct StackResult {
   int32_t process = -1;  // index in the job's state
   v1::ProcessStack stack;
   bool is_reply = true;  // false: the agent was not connected, and the stack has that error
+  int64_t asked_ns = 0;
 };
 
 // A request of the start watch. `processes` are indices in the job's state.

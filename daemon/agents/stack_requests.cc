@@ -38,6 +38,7 @@ uint64_t StackRequests::Add(const StackRequest& request, bool has_reader) {
   entry.is_rest = request.is_rest;
   entry.children = request.children;
   entry.network_of = request.network_of;
+  entry.asked_ns = request.asked_ns;
   entry.has_reader = has_reader;
   for (const RequestedProcess& process : request.processes) {
     entry.open[{process.host, process.pid, process.agent}] = process;
@@ -97,8 +98,9 @@ std::optional<StackResult> StackRequests::Finish(const RequestedProcess& process
     wake_.NotifyAll();
     return std::nullopt;
   }
-  return StackResult{entry->job,        entry->incident, entry->is_rest,   entry->children,
-                     entry->network_of, process.index,   std::move(stack), is_reply};
+  return StackResult{entry->job,       entry->incident,   entry->is_rest,
+                     entry->children,  entry->network_of, process.index,
+                     std::move(stack), is_reply,          entry->asked_ns};
 }
 
 // A reader removes its own request, in Next() or Drop().

@@ -65,6 +65,7 @@ class StackRequests {
     bool is_rest = false;
     bool children = false;
     std::vector<uint64_t> network_of;
+    int64_t asked_ns = 0;
     bool has_reader = false;
     std::map<Key, RequestedProcess> open;
     std::deque<v1::ProcessStack> ready;  // for the reader
