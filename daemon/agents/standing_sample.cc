@@ -264,7 +264,8 @@ void AddProcesses(const Processes& processes, std::map<int32_t, std::string>* na
   for (const v1::ChildProcess& process : processes) {
     if (added->size() == kMostChildren) break;
     added->push_back({process.pid(), process.parent(), CutText(process.name(), limits::kThreadName),
-                      PlacesOf(process), process.own_session(), process.hides_a_wait()});
+                      PlacesOf(process), process.own_session(), process.hides_a_wait(),
+                      process.state().empty() ? '?' : process.state().front()});
     AddNames(process.threads(), names);
   }
 }

@@ -11,7 +11,7 @@
 namespace rollcall {
 namespace {
 
-bool Stopped(const Verdict& v) { return IsAnyStopped(v.culprits); }
+bool Stopped(const Verdict& v) { return IsAnyStopped(v.culprits) || v.standstill.other_is_stopped; }
 
 template <NetworkFault kFault>
 bool HoldsUpByNetwork(const Verdict& v) {
@@ -78,7 +78,8 @@ bool LostAThread(const Verdict& v) {
 
 const std::vector<AdviceEntry>& FactAdvice() {
   static const auto* const kTable = new std::vector<AdviceEntry>{
-      {"stopped-process", Stopped, "a culprit is in state T or t, or its control group is frozen",
+      {"stopped-process", Stopped,
+       "a culprit, or the child for which it waits, is in state T or t, or its control group is frozen",
        "A stopped process runs none of its threads. A person pressed Ctrl-Z, sent SIGSTOP or "
        "attached a debugger, or the batch system or container runtime suspended or froze the job.",
        "The process is stopped. Resume it with `kill -CONT PID`, detach the debugger, or thaw its "

@@ -42,6 +42,7 @@ struct StandingChild {
   std::vector<StandPlace> places;  // of its threads that are in the program, the main one first
   bool own_session = false;        // the first process of a session, as services are
   bool hides_a_wait = false;       // a further thread waits for something else than a lock
+  char state = '?';                // of its main thread, as in /proc
 };
 
 // The sockets of a process that its libraries watch for its other threads, or that it waits at.

@@ -166,11 +166,9 @@ BETWEEN_PROCESSES = [
     Row("pools.task_waits_for_its_own_pool", HANGS, (1,), ("waits-for-a-thread",),
         says=("future|pool|thread", r"rank 1\b"), twin="its tasks compute, in two pools"),
     Row("stopped.worker_is_stopped", HANGS, (2,), ("waits-for-a-child", "stopped-process"),
-        says=(CHILD, r"stopped by a signal"), twin="its worker is stopped and woken every 2 s, and computes between",
-        defect="that its child is stopped is not said"),
+        says=(CHILD, r"stopped by a signal"), twin="its worker is stopped and woken every 2 s, and computes between"),
     Row("http_calls.handlers_ask_each_other", HANGS, (0, 1), ("ask-the-other-end",),
-        says=("socket|connection|HTTP", r"rank 0\b", r"rank 1\b"), twin="each handler computes 1.5 s",
-        defect="the answer of another rank is taken for a download"),
+        says=("socket|connection|HTTP", r"rank 0\b", r"rank 1\b"), twin="each handler computes 1.5 s"),
     Row("datagrams.datagram_is_lost", HANGS, (2,), ("lost-message", "ask-the-other-end"),
         says=("socket", r"rank 2\b"), twin="a datagram comes every 3 s"),
 ]

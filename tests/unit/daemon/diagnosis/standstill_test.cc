@@ -205,6 +205,38 @@ TEST(StandstillTest, BlamesTheRankWhoseChildWaitsForIt) {
   EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
 }
 
+TEST(StandstillTest, SaysThatASignalHasStoppedTheChildForWhichTheCulpritWaits) {
+  StandingJob job({Reads(4001),
+                   {" __read connection.Connection.recv queues.Queue.get train.load ",
+                    "/x/train.py:9 in load",
+                    {kChildPid},
+                    EndKind::kPipe},
+                   Reads(4001)});
+  StandingChild child = {kChildPid, 4001, "python", {PlaceOf({" pack ", "/x/train.py:5 in pack"})}};
+  child.state = 'T';
+  job.standings[1]->children = {child};
+  const Verdict verdict = job.Only();
+  EXPECT_THAT(verdict.summary,
+              testing::HasSubstr("waits for its child 9000 (python), which is stopped by a signal "
+                                 "(state T), in a queue of multiprocessing"));
+  EXPECT_EQ(verdict.advice.front().id, "stopped-process");
+  job.standings[1]->children.front().state = 'S';
+  EXPECT_EQ(job.Only().advice.front().id, "waits-for-a-child");
+}
+
+// Two ranks that serve HTTP ask each other.
+TEST(StandstillTest, AnAnswerThatAnotherRankOwesIsNoDownload) {
+  const auto asks = [](int32_t pid) {
+    return RankPlaceOf{" __recv client.HTTPResponse._read_status request.urlopen train.ask ",
+                       "/x/train.py:31 in ask",
+                       {pid},
+                       EndKind::kSocket};
+  };
+  const Verdict verdict = StandingJob({asks(4001), asks(4000), asks(4000)}).Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 1}));
+  EXPECT_EQ(verdict.advice.front().id, "ask-the-other-end");
+}
+
 TEST(StandstillTest, BlamesTheHolderOfALock) {
   const RankPlaceOf locks = {" flock train.take ", "/x/train.py:25 in take"};
   const RankPlaceOf polls = {" clock_nanosleep train.wait_for_file ",
