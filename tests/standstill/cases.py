@@ -172,8 +172,27 @@ BETWEEN_PROCESSES = [
     Row("datagrams.datagram_is_lost", HANGS, (2,), ("lost-message", "ask-the-other-end"),
         says=("socket", r"rank 2\b"), twin="a datagram comes every 3 s"),
 ]
+FROM_JOBS = [
+    Row("managers.manager_keeps_the_lock", HANGS, (1,), ("held-lock", "waits-for-a-child", "ask-the-other-end"),
+        says=("manager", CHILD), twin="rank 1 and its worker take the lock every 1.5 s"),
+    Row("pools.pool_inherits_a_held_lock", HANGS, (2,), ("waits-for-a-child", "held-lock"),
+        says=("future|pool", CHILD), twin="each task computes 3 s under the lock"),
+    Row("loaders.worker_waits_for_a_file_lock", HANGS, (2,), ("file-lock", "held-lock", "waits-for-a-thread"),
+        says=(r"rank 2\b", LOCK), twin="a sample takes 2 s under the lock"),
+    Row("tensors.nobody_takes_tensors", HANGS, (2,), ("queue-is-full", "waits-for-a-child"),
+        says=(QUEUE, r"rank 2\b"), twin="the process of rank 2 computes 3 s before it takes a tensor"),
+    Row("threads.coroutines_await_each_other", OR_NONE, (0,), ("ask-the-other-end", "lost-wake-up"),
+        says=("asyncio|event loop|coroutine", r"rank 0\b"), twin="rank 0 sleeps 4 s in its event loop"),
+    Row("zeromq.requests_cross", HANGS, (0, 1), ("ask-the-other-end", "lost-message"), package="pyzmq",
+        says=("ZeroMQ|zmq", r"rank 0\b", r"rank 1\b"), twin="all compute 3 s before they ask"),
+    Row("spawned.slots_are_not_released", HANGS, (1,), ("held-lock", "waits-for-a-thread"), starter="python",
+        says=("lock|semaphore", r"rank 1\b"), twin="each computes under the only slot"),
+    Row("threads.exit_waits_for_a_thread", HANGS, (1,),
+        ("handles-an-exception", "waits-for-a-thread", "raised-an-exception"),
+        says=("thread", r"rank 1\b"), twin="each step computes 3 s, and each rank ends its thread"),
+]
 KINDS = [PIPES, SOCKETS, WORKERS, QUEUES, THREADS, FILES, SIGNALS, C_PROGRAMS, STORES, LOADERS, MESSAGES, ENGINES,
-         ACTORS, COORDINATION, MPI, BETWEEN_PROCESSES]
+         ACTORS, COORDINATION, MPI, BETWEEN_PROCESSES, FROM_JOBS]
 CASES = [row for kind in KINDS for row in kind]
 
 # Ordinary programs, always with --fixed: no incident, ever.
