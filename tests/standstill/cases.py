@@ -2,8 +2,6 @@
 """The programs of this folder, which hang outside of every recorded call: the one table of what Rollcall must say.
 
 Written before there was a rule. Each row has a healthy twin, the same program with --fixed: no incident.
-Ids of advice that do not exist yet: ask-the-other-end, child-waits-for-us, held-lock, lacking-party, lost-message,
-lost-wake-up, nobody-makes-it, queue-is-full, lock-order.
 """
 
 from rows import Row
@@ -19,11 +17,11 @@ STORE = r"\bstore\b"
 RAY, JAX = "ray[default]", "jax"
 
 PIPES = [
-    Row("child_pipes.keeps_the_write_end", HANGS, (1,), ("waits-for-a-child", "child-waits-for-us"),
+    Row("child_pipes.keeps_the_write_end", HANGS, (1,), ("waits-for-a-child",),
         says=("pipe", CHILD), twin="its packer writes to disk for long"),
-    Row("child_pipes.nobody_reads_the_warnings", HANGS, (2,), ("waits-for-a-child", "child-waits-for-us"),
+    Row("child_pipes.nobody_reads_the_warnings", HANGS, (2,), ("waits-for-a-child",),
         says=("pipe", CHILD), twin="its checker computes for long"),
-    Row("child_pipes.question_has_no_end", HANGS, (1,), ("waits-for-a-child", "child-waits-for-us"),
+    Row("child_pipes.question_has_no_end", HANGS, (1,), ("waits-for-a-child",),
         says=("pipe", CHILD), twin="the child of each rank rests 3 s before each answer"),
 ]
 SOCKETS = [

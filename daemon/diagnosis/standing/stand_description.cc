@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/standing/stand_threads.h"
 #include "daemon/model/waits/wait_frames.h"
@@ -101,6 +102,17 @@ bool IsFirstOtherStopped(const StandScene& scene, size_t i) {
   return !others.empty() && !StopOfChild(scene.graph().nodes[others.front()]).empty();
 }
 
+// No process makes the result for which it waits. A worker without a task is called "ray::IDLE".
+bool LacksAWorker(const StandNode& rank) {
+  const std::vector<int32_t>& called = rank.standing->sockets.called;
+  return rank.in.kind == StandKind::kRay && rank.waits_for.empty() &&
+         std::none_of(called.begin(), called.end(), [&rank](int32_t pid) {
+           const auto name = rank.standing->names.find(pid);
+           return name != rank.standing->names.end() && absl::StartsWith(name->second, "ray::") &&
+                  name->second != "ray::IDLE";
+         });
+}
+
 bool IsLock(StandKind kind) { return kind == StandKind::kLock || kind == StandKind::kSemaphore; }
 
 bool WaitsForTwoLocks(const StandNode& rank) {
@@ -139,6 +151,7 @@ Standstill StandOf(const StandScene& scene, const StandBlame& blame, size_t wait
   stand.others_in = scene.KindOf(waiting);
   stand.others = OthersInWords(scene, first);
   stand.other_is_stopped = IsFirstOtherStopped(scene, first);
+  stand.lacks_worker = has_culprits && LacksAWorker(rank);
   stand.on = scene.FindLock(first);
   stand.writes = Writes(in);
   if (stand.shape == StandShape::kOwnServer) NameServer(scene, first, &stand);

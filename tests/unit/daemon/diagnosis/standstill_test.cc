@@ -723,6 +723,27 @@ TEST(StandstillTest, TheCpuThatMpiUsesIsAWait) {
   EXPECT_TRUE(StandingJob({spawn, spawn}).Judge().empty());
 }
 
+// The task asks for a resource that no node has: no worker runs it.
+TEST(StandstillTest, SaysThatNoProcessMakesAResultOfRay) {
+  const RankPlaceOf asks = {
+      " pthread_cond_timedwait ray::core::CoreWorker::Get worker.get "
+      "train.evaluate function_manager.actor_method_executor "
+      "worker.Worker.main_loop ",
+      "/x/train.py:32 in evaluate"};
+  StandingJob job({asks, asks, asks});
+  for (const size_t i : {0, 2}) {
+    job.standings[i]->sockets.called = {4001};
+    job.standings[i]->newest.threads.begin()->second.position = 7;
+  }
+  job.standings[1]->sockets.called = {812, 813};
+  job.standings[1]->names = {{812, "gcs_server"}, {813, "ray::IDLE"}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_EQ(verdict.advice.front().id, "nobody-makes-it");
+  job.standings[1]->names[813] = "ray::count";
+  EXPECT_EQ(job.Only().advice.front().id, "ask-the-other-end");
+}
+
 // Its main thread is in Ray's loop, and another one executes the stages.
 TEST(StandstillTest, BlamesTheStageOfAGraphThatStands) {
   const RankPlaceOf actor = {" __futex worker.Worker.main_loop ", ""};
