@@ -77,7 +77,7 @@ def requests_cross(args):
     """Ranks 0 and 1 ask each other, and each would answer only after its own question. Rank 2 asks rank 0."""
     context = zmq.Context()
     number, pause = rounds(args, 3)
-    server = bind(context, zmq.REP, f"peer-{args.rank}")
+    server = bind(context, zmq.REP, f"peer-{args.rank}") if args.rank < 2 else None
     peer = connect(context, zmq.REQ, "peer-1" if args.rank == 0 else "peer-0")
     for step in range(number):
         compile_kernels(pause)

@@ -582,6 +582,23 @@ TEST(StandstillTest, BlamesTheRankThatLacksAnAnswerAndTheOneThatOwesIt) {
   EXPECT_TRUE(job.Judge().empty());
 }
 
+// Each of two would answer only after its own question, and a third one waits for one of them.
+TEST(StandstillTest, BlamesTheTwoThatHaveAskedEachOther) {
+  StandingJob job({kReceives, kReceives, kReceives});
+  Connect(&job, 0, {4001, 4002}, 400);
+  Connect(&job, 1, {4000}, 200);
+  Connect(&job, 2, {4000}, 90);
+  for (const size_t rank : {1, 2}) job.standings[rank]->sockets.called = {4000};
+  EXPECT_EQ(CulpritsOf(job.Only()), (Ranks{0, 2})) << "rank 2 may lack an answer";
+  job.standings[0]->sockets.called = {4001};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 1}));
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
+  // It may have asked all of them.
+  job.standings[0]->sockets.called = {4001, 4002};
+  EXPECT_EQ(CulpritsOf(job.Only()), (Ranks{0, 2}));
+}
+
 // Two that wait for messages of each other may do so because one was lost.
 TEST(StandstillTest, OfRanksThatAllReceiveNoneIsLikely) {
   const RankPlaceOf hub = {" __poll zmq_msg_recv train.answer ", "/x/train.py:25 in answer"};
