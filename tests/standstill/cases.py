@@ -54,7 +54,9 @@ THREADS = [
     Row("threads.two_locks_in_two_orders", HANGS, (1,), ("lock-order", "waits-for-a-thread"),
         says=(LOCK, "thread"), twin="main and saving thread take the locks every 3 s"),
     Row("threads.prefetching_thread_has_ended", HANGS, (2,), ("thread-failed",),
-        says=(QUEUE, "thread"), twin="a batch comes every 2 s"),
+        says=(QUEUE, "thread"), twin="a batch comes every 2 s",
+        defect="the threads of the other ranks have done their work and ended: nothing shows that one failed",
+        by_chance=True),
     Row("threads.future_is_never_set", OR_NONE, (0,), ("ask-the-other-end", "lost-wake-up"),
         says=("asyncio|event loop|coroutine", r"rank 0\b"), twin="each rank sleeps 4 s in its event loop"),
 ]
@@ -157,7 +159,8 @@ MPI = [
     Row("mpi_windows.file_is_opened_by_some", HANGS, (2,), ("skipped-call", "waits-for-a-thread"), package="mpi4py",
         starter="mpirun", says=("MPI_File_open|MPI", r"rank 2\b"), twin="rank 0 saves 4 s before each file"),
     Row("mpi_windows.spawned_process_stands", HANGS, (), ("waits-for-a-child", "launch-count"), package="mpi4py",
-        starter="mpirun", says=("[Ss]pawn",), twin="the spawned process computes for long before it comes"),
+        starter="mpirun", says=("[Ss]pawn",), twin="the spawned process computes for long before it comes",
+        defect="the spawned process counts as another attempt of the job, so nothing shows that it stands"),
 ]
 BETWEEN_PROCESSES = [
     Row("fifos.writer_never_opens", HANGS, (2,), ("waits-for-a-thread", "ask-the-other-end"),
