@@ -28,27 +28,26 @@ struct RequestedProcess {
   bool is_culprit = false;
 };
 
-struct StackRequest {
+// What a request is for; its results have the same.
+struct StackPurpose {
   JobKey job;
   std::string incident;              // empty means a request of the start watch, or of a person
   bool is_rest = false;              // for processes that an incident merges and does not list
   bool children = false;             // with the threads of what the processes have started
   std::vector<uint64_t> network_of;  // with the transfers of these communicators over the network
   bool only_network = false;         // without stacks
+  int64_t asked_ns = 0;  // when it was sent, by the daemon's clock: all samples are younger
+};
+
+struct StackRequest : StackPurpose {
   std::vector<RequestedProcess> processes;
 };
 
 // The result for one process of a request.
-struct StackResult {
-  JobKey job;
-  std::string incident;
-  bool is_rest = false;
-  bool children = false;
-  std::vector<uint64_t> network_of;
+struct StackResult : StackPurpose {
   int32_t process = -1;  // index in the job's state
   v1::ProcessStack stack;
   bool is_reply = true;  // false: the agent was not connected, and the stack has that error
-  bool only_network = false;
 };
 
 // A request of the start watch. `processes` are indices in the job's state.

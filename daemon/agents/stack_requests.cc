@@ -33,12 +33,7 @@ uint64_t StackRequests::OpenForReader(const StackRequest& request) {
 
 uint64_t StackRequests::Add(const StackRequest& request, bool has_reader) {
   Entry& entry = entries_[++last_number_];
-  entry.job = request.job;
-  entry.incident = request.incident;
-  entry.is_rest = request.is_rest;
-  entry.children = request.children;
-  entry.network_of = request.network_of;
-  entry.only_network = request.only_network;
+  entry.purpose = request;
   entry.has_reader = has_reader;
   for (const RequestedProcess& process : request.processes) {
     entry.open[{process.host, process.pid, process.agent}] = process;
@@ -98,9 +93,7 @@ std::optional<StackResult> StackRequests::Finish(const RequestedProcess& process
     wake_.NotifyAll();
     return std::nullopt;
   }
-  return StackResult{entry->job,        entry->incident,  entry->is_rest,
-                     entry->children,   entry->network_of, process.index,
-                     std::move(stack), is_reply,          entry->only_network};
+  return StackResult{entry->purpose, process.index, std::move(stack), is_reply};
 }
 
 // A reader removes its own request, in Next() or Drop().

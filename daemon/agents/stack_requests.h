@@ -60,12 +60,7 @@ class StackRequests {
  private:
   using Key = std::tuple<std::string, int32_t, std::string>;  // host, pid, agent
   struct Entry {
-    JobKey job;
-    std::string incident;
-    bool is_rest = false;
-    bool children = false;
-    std::vector<uint64_t> network_of;
-    bool only_network = false;
+    StackPurpose purpose;
     bool has_reader = false;
     std::map<Key, RequestedProcess> open;
     std::deque<v1::ProcessStack> ready;  // for the reader

@@ -201,14 +201,19 @@ StackPlace ShortPlace(StackPlace place) {
   return place;
 }
 
-// The agent lists the main thread and those of Python.
+// The agent lists the main thread and those of Python. One that is held up in a request tells more
+// than others.
 std::vector<StandPlace> PlacesOf(const v1::ChildProcess& child) {
   std::vector<StandPlace> places;
   for (const bool of_main : {true, false}) {
     for (const v1::ThreadStack& thread : child.threads()) {
-      if ((thread.tid() == child.pid()) != of_main || places.size() == kMostPlaces) continue;
+      if ((thread.tid() != child.pid()) == of_main) continue;
       places.emplace_back(ShortPlace(PlaceOfThread(thread)));
     }
+  }
+  if (places.size() > kMostPlaces) {
+    std::stable_partition(places.begin() + 1, places.end(), IsHeldUpInARequest);
+    places.resize(kMostPlaces);
   }
   return places;
 }
@@ -264,7 +269,8 @@ void AddProcesses(const Processes& processes, std::map<int32_t, std::string>* na
   for (const v1::ChildProcess& process : processes) {
     if (added->size() == kMostChildren) break;
     added->push_back({process.pid(), process.parent(), CutText(process.name(), limits::kThreadName),
-                      PlacesOf(process), process.own_session(), process.hides_a_wait()});
+                      PlacesOf(process), process.own_session(), process.hides_a_wait(),
+                      process.state().empty() ? '?' : process.state().front()});
     AddNames(process.threads(), names);
   }
 }

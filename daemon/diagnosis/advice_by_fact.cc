@@ -11,7 +11,7 @@
 namespace rollcall {
 namespace {
 
-bool Stopped(const Verdict& v) { return IsAnyStopped(v.culprits); }
+bool Stopped(const Verdict& v) { return IsAnyStopped(v.culprits) || v.standstill.other_is_stopped; }
 
 template <NetworkFault kFault>
 bool HoldsUpByNetwork(const Verdict& v) {
@@ -21,6 +21,15 @@ bool HoldsUpByNetwork(const Verdict& v) {
 bool IdleServer(const Verdict& v) { return v.is_idle && v.start_fault == StartFault::kNone; }
 
 bool IdleWorkers(const Verdict& v) { return v.is_idle && v.start_fault != StartFault::kNone; }
+
+// All ranks wait for the key: a rank that does not would be to blame.
+bool NoRankSetsTheKey(const Verdict& v) {
+  if (!Is(v, Cause::kMissingRank) || v.communicator_kind != CommKind::kStore) return false;
+  return !v.culprits.empty() && std::find(v.waiting_ranks.begin(), v.waiting_ranks.end(),
+                                          v.culprits.front().rank) != v.waiting_ranks.end();
+}
+
+bool LacksAMaker(const Verdict& v) { return NoRankSetsTheKey(v) || v.standstill.lacks_worker; }
 
 bool NumberedTwice(const Verdict& v) { return v.is_one_rank; }
 
@@ -78,7 +87,8 @@ bool LostAThread(const Verdict& v) {
 
 const std::vector<AdviceEntry>& FactAdvice() {
   static const auto* const kTable = new std::vector<AdviceEntry>{
-      {"stopped-process", Stopped, "a culprit is in state T or t, or its control group is frozen",
+      {"stopped-process", Stopped,
+       "a culprit, or the child for which it waits, is in state T or t, or its control group is frozen",
        "A stopped process runs none of its threads. A person pressed Ctrl-Z, sent SIGSTOP or "
        "attached a debugger, or the batch system or container runtime suspended or froze the job.",
        "The process is stopped. Resume it with `kill -CONT PID`, detach the debugger, or thaw its "
@@ -126,6 +136,14 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "All ranks wait for a key that no rank sets. If no work is due, nothing hangs, and Rollcall "
        "does not act. If some is due, look at the process that hands it out, and at the name of the "
        "key."},
+      {"nobody-makes-it", LacksAMaker,
+       "all ranks wait for a key of a store, or a culprit waits for a result of Ray while no worker "
+       "that it has called is at work",
+       "What no process makes does not come: a key that is set under another name, the result of a "
+       "task that asks for a resource that no node has.",
+       "No process makes what is waited for. Compare the name of the key with the names that are "
+       "set. With Ray, compare the resources that the task asks for with those of the nodes: `ray "
+       "status` lists the requests that no node meets."},
       {"ranks-numbered-twice", NumberedTwice, "two processes join a communicator with one rank",
        "Each process computes its rank from the number of its host and its number there. If the "
        "hosts got different counts, two processes have one rank and no process has another.",

@@ -71,7 +71,7 @@ bool SavesCheckpoint(const Verdict& v) {
 bool WaitsForTheGil(const Verdict& v) { return !v.late && AbsentIsIn(v, waits::kInterpreter); }
 
 bool Downloads(const Verdict& v) {
-  if (!v.socket.others.empty()) return false;
+  if (!v.socket.others.empty() || !v.standstill.others.empty()) return false;
   return AbsentIsIn(v, {"SSL_read", "SSL_connect", "hf_hub_download", "snapshot_download",
                         "getaddrinfo", "urlopen", "botocore"});
 }

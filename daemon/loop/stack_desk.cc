@@ -55,7 +55,9 @@ StackDesk::StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeli
       timeline_(timeline),
       counters_(counters) {}
 
-void StackDesk::Request(const StackRequest& request) {
+void StackDesk::Request(const StackRequest& wanted) {
+  StackRequest request = wanted;
+  request.asked_ns = timeline_->Now();
   const StackRequests::Opened opened = requests_.Open(request);
   if (opened.has_removed && counters_ != nullptr) counters_->CountDropped(Dropped::kStacks, 1);
   SendToAgents(opened.number, request);
@@ -157,7 +159,8 @@ void StackDesk::Deliver(const StackResult& result) {
                             FindKeepers(result.stack),
                             std::move(change.children_at_work),
                             waits_for_others ? 0 : change.receives,
-                            result.children ? StandingWith(result, now_ns) : nullptr};
+                            result.children ? StandingWith(result, now_ns) : nullptr,
+                            result.asked_ns};
   store_->Change(result.job, [&](JobModel* model) { model->SetStacks(result.process, facts); });
 }
 

@@ -38,7 +38,7 @@ class StackDesk {
             DaemonCounters* counters = nullptr);
 
   // Makes a request for an incident or the start watch. Returns at once.
-  void Request(const StackRequest& request);
+  void Request(const StackRequest& wanted);
 
   // Makes a request for a person. Calls `on_stack` with the stacks of each process as they come;
   // ends early when it returns false. Returns when all have come, or after some seconds; a process

@@ -42,6 +42,9 @@ struct StackFacts {
       {};  // nullopt if one sample shows nothing
   double receives = 0;
   std::shared_ptr<const Standing> standing = {};  // nullptr keeps the last one
+  // When the sample was asked for. On a host without a free CPU it comes seconds after it was
+  // taken. If 0, it counts as taken at `now_ns`.
+  int64_t asked_ns = 0;
 };
 
 // The two ids of a grown communicator.

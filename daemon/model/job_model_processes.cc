@@ -349,7 +349,7 @@ void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   SetOutside(facts, &known);
   if (facts.standing != nullptr) known.standing = facts.standing;
   CountTexts(process);
-  known.stacks_ns = facts.now_ns;
+  known.stacks_ns = facts.asked_ns != 0 ? facts.asked_ns : facts.now_ns;
   if (!facts.waits_outside) {
     known.waits_outside_since_ns = 0;
   } else if (known.waits_outside_since_ns == 0 || known.place.key != key_before) {

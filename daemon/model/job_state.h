@@ -212,7 +212,7 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   std::vector<ChildAtWork> children_at_work;
   double receives = 0;
   int64_t outside_moved_ns = 0;
-  int64_t stacks_ns = 0;  // when the agent took the sample; 0 if never
+  int64_t stacks_ns = 0;  // the agent took the sample at this time or later; 0 if never
   // Judged by the samples of the watch on jobs that stand still; nullptr if there is no sample yet.
   std::shared_ptr<const Standing> standing;
   // What its transfers over the network wait for, and when it was read; nullptr and 0 if never.

@@ -42,6 +42,7 @@ struct StandingChild {
   std::vector<StandPlace> places;  // of its threads that are in the program, the main one first
   bool own_session = false;        // the first process of a session, as services are
   bool hides_a_wait = false;       // a further thread waits for something else than a lock
+  char state = '?';                // of its main thread, as in /proc
 };
 
 // The sockets of a process that its libraries watch for its other threads, or that it waits at.
@@ -107,5 +108,12 @@ bool WaitsWithTheCpu(const Standing& standing);
 
 // The thread of the process that handles a request in the program; nullptr if none does.
 const StandThread* FindHandler(const Standing& standing);
+
+// The thread handles a request, and waits in it for what is no work.
+bool IsHeldUpInARequest(const StandPlace& place);
+
+// Of a server that a rank has started: such a thread; nullptr if there is none, or its main thread
+// waits for no requests.
+const StandPlace* FindHandler(const StandingChild& child);
 
 }  // namespace rollcall

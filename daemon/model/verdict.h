@@ -211,6 +211,8 @@ struct Standstill {
   bool writes = false;                        // they put into a queue or write into a pipe
   bool two_locks = false;                     // two threads of the first culprit wait for locks
   bool in_handler = false;                    // the first culprit is in a handler of a signal
+  bool other_is_stopped = false;              // a signal has stopped the child for which it waits
+  bool lacks_worker = false;                  // in Ray, and no worker that it has called is at work
   std::string others;  // for whom they wait: "its child 4711 (cat)", "process 812"; empty if
                        // unknown
   std::string on;      // the file that they wait to lock, or hold; empty if unknown

@@ -2,8 +2,6 @@
 """The programs of this folder, which hang outside of every recorded call: the one table of what Rollcall must say.
 
 Written before there was a rule. Each row has a healthy twin, the same program with --fixed: no incident.
-Ids of advice that do not exist yet: ask-the-other-end, child-waits-for-us, held-lock, lacking-party, lost-message,
-lost-wake-up, nobody-makes-it, queue-is-full, lock-order.
 """
 
 from rows import Row
@@ -19,11 +17,11 @@ STORE = r"\bstore\b"
 RAY, JAX = "ray[default]", "jax"
 
 PIPES = [
-    Row("child_pipes.keeps_the_write_end", HANGS, (1,), ("waits-for-a-child", "child-waits-for-us"),
+    Row("child_pipes.keeps_the_write_end", HANGS, (1,), ("waits-for-a-child",),
         says=("pipe", CHILD), twin="its packer writes to disk for long"),
-    Row("child_pipes.nobody_reads_the_warnings", HANGS, (2,), ("waits-for-a-child", "child-waits-for-us"),
+    Row("child_pipes.nobody_reads_the_warnings", HANGS, (2,), ("waits-for-a-child",),
         says=("pipe", CHILD), twin="its checker computes for long"),
-    Row("child_pipes.question_has_no_end", HANGS, (1,), ("waits-for-a-child", "child-waits-for-us"),
+    Row("child_pipes.question_has_no_end", HANGS, (1,), ("waits-for-a-child",),
         says=("pipe", CHILD), twin="the child of each rank rests 3 s before each answer"),
 ]
 SOCKETS = [
@@ -56,7 +54,9 @@ THREADS = [
     Row("threads.two_locks_in_two_orders", HANGS, (1,), ("lock-order", "waits-for-a-thread"),
         says=(LOCK, "thread"), twin="main and saving thread take the locks every 3 s"),
     Row("threads.prefetching_thread_has_ended", HANGS, (2,), ("thread-failed",),
-        says=(QUEUE, "thread"), twin="a batch comes every 2 s"),
+        says=(QUEUE, "thread"), twin="a batch comes every 2 s",
+        defect="the threads of the other ranks have done their work and ended: nothing shows that one failed",
+        by_chance=True),
     Row("threads.future_is_never_set", OR_NONE, (0,), ("ask-the-other-end", "lost-wake-up"),
         says=("asyncio|event loop|coroutine", r"rank 0\b"), twin="each rank sleeps 4 s in its event loop"),
 ]
@@ -101,7 +101,7 @@ STORES = [
         launch=("--told", "1:4"), says=(STORE, "ready/3", r"rank 1\b"), twin="three ranks train slowly"),
     Row("stores.first_rank_sets_nothing", KEYS, (0,), ("waits-for-a-thread", "ask-the-other-end"),
         says=(STORE, "settings"), twin="rank 0 saves for long before it sets the key"),
-    Row("stores.key_is_spelled_otherwise", KEYS, (), ("nobody-makes-it", "idle-workers"),
+    Row("stores.key_is_spelled_otherwise", (*KEYS, ""), (), ("nobody-makes-it", "idle-workers"),
         says=(STORE, "epoch-4"), twin="rank 0 computes 3 s before it sets each key"),
     Row("stores.counter_lacks_one", KEYS, (2,), ("waits-for-a-thread", "ask-the-other-end"),
         says=(r"rank 2\b", "store|sleep|poll"), twin="all rest 2 s in each step and poll the counter"),
@@ -137,7 +137,8 @@ ENGINES = [
 ACTORS = [
     Row("ray_actors.actors_ask_each_other", HANGS, (0, 1), ("ask-the-other-end",), package=RAY, starter="python",
         says=("Ray|ray", r"rank 0\b", r"rank 1\b"), twin="each actor computes 3 s in each step"),
-    Row("ray_actors.nobody_has_the_resource", HANGS, (1,), ("nobody-makes-it",), package=RAY, starter="python",
+    # A node that can run the task may be busy or may be added: Ray keeps it until then.
+    Row("ray_actors.nobody_has_the_resource", OR_NONE, (1,), ("nobody-makes-it",), package=RAY, starter="python",
         says=("Ray|ray", r"rank 1\b"), twin="a task of each actor computes 3 s in each step"),
     Row("ray_actors.stage_of_a_graph_stands", HANGS, (1,), ("waits-for-a-thread",), package=RAY, starter="python",
         says=("Ray|ray|channel", r"rank 1\b"), twin="each stage computes a second"),
@@ -158,7 +159,8 @@ MPI = [
     Row("mpi_windows.file_is_opened_by_some", HANGS, (2,), ("skipped-call", "waits-for-a-thread"), package="mpi4py",
         starter="mpirun", says=("MPI_File_open|MPI", r"rank 2\b"), twin="rank 0 saves 4 s before each file"),
     Row("mpi_windows.spawned_process_stands", HANGS, (), ("waits-for-a-child", "launch-count"), package="mpi4py",
-        starter="mpirun", says=("[Ss]pawn",), twin="the spawned process computes for long before it comes"),
+        starter="mpirun", says=("[Ss]pawn",), twin="the spawned process computes for long before it comes",
+        defect="the spawned process counts as another attempt of the job, so nothing shows that it stands"),
 ]
 BETWEEN_PROCESSES = [
     Row("fifos.writer_never_opens", HANGS, (2,), ("waits-for-a-thread", "ask-the-other-end"),
@@ -166,16 +168,33 @@ BETWEEN_PROCESSES = [
     Row("pools.task_waits_for_its_own_pool", HANGS, (1,), ("waits-for-a-thread",),
         says=("future|pool|thread", r"rank 1\b"), twin="its tasks compute, in two pools"),
     Row("stopped.worker_is_stopped", HANGS, (2,), ("waits-for-a-child", "stopped-process"),
-        says=(CHILD, r"stopped by a signal"), twin="its worker is stopped and woken every 2 s, and computes between",
-        defect="that its child is stopped is not said"),
+        says=(CHILD, r"stopped by a signal"), twin="its worker is stopped and woken every 2 s, and computes between"),
     Row("http_calls.handlers_ask_each_other", HANGS, (0, 1), ("ask-the-other-end",),
-        says=("socket|connection|HTTP", r"rank 0\b", r"rank 1\b"), twin="each handler computes 1.5 s",
-        defect="the answer of another rank is taken for a download"),
+        says=("socket|connection|HTTP", r"rank 0\b", r"rank 1\b"), twin="each handler computes 1.5 s"),
     Row("datagrams.datagram_is_lost", HANGS, (2,), ("lost-message", "ask-the-other-end"),
         says=("socket", r"rank 2\b"), twin="a datagram comes every 3 s"),
 ]
+FROM_JOBS = [
+    Row("managers.manager_keeps_the_lock", HANGS, (1,), ("held-lock", "waits-for-a-child", "ask-the-other-end"),
+        says=("manager", CHILD), twin="rank 1 and its worker take the lock every 1.5 s"),
+    Row("pools.pool_inherits_a_held_lock", HANGS, (2,), ("waits-for-a-child", "held-lock"),
+        says=("future|pool", CHILD), twin="each task computes 3 s under the lock"),
+    Row("loaders.worker_waits_for_a_file_lock", HANGS, (2,), ("file-lock", "held-lock", "waits-for-a-thread"),
+        says=(r"rank 2\b", LOCK), twin="a sample takes 2 s under the lock"),
+    Row("tensors.nobody_takes_tensors", HANGS, (2,), ("queue-is-full", "waits-for-a-child"),
+        says=(QUEUE, r"rank 2\b"), twin="the process of rank 2 computes 3 s before it takes a tensor"),
+    Row("threads.coroutines_await_each_other", OR_NONE, (0,), ("ask-the-other-end", "lost-wake-up"),
+        says=("asyncio|event loop|coroutine", r"rank 0\b"), twin="rank 0 sleeps 4 s in its event loop"),
+    Row("zeromq.requests_cross", HANGS, (0, 1), ("ask-the-other-end", "lost-message"), package="pyzmq",
+        says=("ZeroMQ|zmq", r"rank 0\b", r"rank 1\b"), twin="all compute 3 s before they ask"),
+    Row("spawned.slots_are_not_released", HANGS, (1,), ("held-lock", "waits-for-a-thread"), starter="python",
+        says=("lock|semaphore", r"rank 1\b"), twin="each computes under the only slot"),
+    Row("threads.exit_waits_for_a_thread", HANGS, (1,),
+        ("handles-an-exception", "waits-for-a-thread", "raised-an-exception"),
+        says=("thread", r"rank 1\b"), twin="each step computes 3 s, and each rank ends its thread"),
+]
 KINDS = [PIPES, SOCKETS, WORKERS, QUEUES, THREADS, FILES, SIGNALS, C_PROGRAMS, STORES, LOADERS, MESSAGES, ENGINES,
-         ACTORS, COORDINATION, MPI, BETWEEN_PROCESSES]
+         ACTORS, COORDINATION, MPI, BETWEEN_PROCESSES, FROM_JOBS]
 CASES = [row for kind in KINDS for row in kind]
 
 # Ordinary programs, always with --fixed: no incident, ever.

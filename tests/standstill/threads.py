@@ -103,5 +103,63 @@ def future_is_never_set(args):
     asyncio.run(take_part(args.rank, args.ranks, number, pause, broken_step))  # hangs: future_is_never_set
 
 
+async def answer_once(asked, answer):
+    await asked
+    answer.set_result("ready")
+
+
+async def run_step(pause, crossed):
+    """Two coroutines, of which one waits for the other; crossed: each waits for the other."""
+    loop = asyncio.get_running_loop()
+    weights, graph, done = (loop.create_future() for _ in range(3))
+    if not crossed:
+        graph.set_result("ready")
+    await asyncio.gather(answer_once(graph, weights), answer_once(weights, graph if crossed else done))
+    await asyncio.sleep(pause)
+
+
+async def run_engine(hub, number, pause, broken_step):
+    for step in range(number):
+        await run_step(pause, step == broken_step)
+        await asyncio.to_thread(hub.meet)
+
+
+@program
+def coroutines_await_each_other(args):
+    """Two coroutines of rank 0 wait for each other's future, so its event loop has nothing to do."""
+    hub = Hub(args)
+    number, pause = rounds(args, 4)
+    if args.rank == 0:
+        broken_step = -1 if args.fixed else 4
+        asyncio.run(run_engine(hub, number, pause, broken_step))  # hangs: coroutines_await_each_other
+        return
+    for _ in range(number):
+        hub.meet()
+
+
+def write_metrics(metrics):
+    while (line := metrics.get()) is not None:  # hangs: exit_waits_for_a_thread
+        with open("metrics", "a") as file:
+            file.write(line)
+
+
+CONNECTIONS = []  # stay open after the program
+
+
+@program
+def exit_waits_for_a_thread(args):
+    """An exception has ended the program of rank 1. Python waits for its thread, which nobody tells to end."""
+    CONNECTIONS.append(hub := Hub(args))
+    number, pause = rounds(args, 3)
+    metrics = queue.Queue()
+    threading.Thread(target=write_metrics, args=(metrics,), name="metrics").start()
+    for step in range(number):
+        compile_kernels(pause)
+        samples = 0 if step == 4 and args.rank == 1 and not args.fixed else 8
+        metrics.put(f"{args.rank} {step / samples}\n")
+        hub.meet()
+    metrics.put(None)
+
+
 if __name__ == "__main__":
     main()

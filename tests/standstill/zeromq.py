@@ -66,5 +66,30 @@ def worker_connects_elsewhere(args):
         work.recv()  # hangs: worker_connects_elsewhere
 
 
+def serve_weights(server, requests):
+    for _ in range(requests):
+        server.recv()
+        server.send(b"weights")
+
+
+@program
+def requests_cross(args):
+    """Ranks 0 and 1 ask each other, and each would answer only after its own question. Rank 2 asks rank 0."""
+    context = zmq.Context()
+    number, pause = rounds(args, 3)
+    server = bind(context, zmq.REP, f"peer-{args.rank}") if args.rank < 2 else None
+    peer = connect(context, zmq.REQ, "peer-1" if args.rank == 0 else "peer-0")
+    for step in range(number):
+        compile_kernels(pause)
+        answers_first = args.rank == 0 and (args.fixed or step < 4)
+        if answers_first:
+            serve_weights(server, args.ranks - 1)
+        peer.send(b"step %d" % step)
+        peer.recv()  # hangs: requests_cross
+        if args.rank == 1:
+            serve_weights(server, 1)
+    time.sleep(0.5)
+
+
 if __name__ == "__main__":
     main()

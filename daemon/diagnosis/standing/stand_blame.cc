@@ -186,6 +186,26 @@ std::set<size_t> FindBehind(const StandGraph& graph, const std::vector<size_t>& 
   return behind;
 }
 
+bool HasCalled(const StandNode& node, const StandNode& other) {
+  if (node.standing == nullptr) return false;
+  const std::vector<int32_t>& called = node.standing->sockets.called;
+  return std::find(called.begin(), called.end(), other.pid) != called.end();
+}
+
+// Of those that wait for the answer of a hub: who has called it, and the hub has called it, too.
+// Each may answer only after its own question. Empty if all have.
+std::set<size_t> FindAskedByHub(const StandGraph& graph, const std::vector<size_t>& nodes,
+                                size_t hub) {
+  std::set<size_t> asked;
+  for (const size_t node : nodes) {
+    const StandNode& one = graph.nodes[node];
+    if (node != hub && HasCalled(one, graph.nodes[hub]) && HasCalled(graph.nodes[hub], one)) {
+      asked.insert(node);
+    }
+  }
+  return asked.size() + 1 == nodes.size() ? std::set<size_t>() : asked;
+}
+
 StandShape ShapeOf(const StandScene& scene, size_t component, bool has_one_hub) {
   const std::vector<size_t>& nodes = scene.graph().components[component];
   const bool is_of_several = scene.OwnerOf(component) == kSeveralRanks;
@@ -203,7 +223,9 @@ void AddComponent(const StandScene& scene, size_t id, StandBlame* blame) {
   const std::vector<size_t>& nodes = graph.components[id];
   const size_t hub = FindHub(graph, nodes);
   const bool has_hub = hub != graph.nodes.size();
-  const std::set<size_t> behind = FindBehind(graph, nodes, hub);
+  std::set<size_t> behind;
+  if (has_hub) behind = FindAskedByHub(graph, nodes, hub);
+  if (behind.empty()) behind = FindBehind(graph, nodes, hub);
   for (const size_t node : nodes) {
     if (has_hub && node != hub && behind.count(node) == 0) continue;
     const int32_t process = graph.nodes[node].process;

@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/standing/stand_threads.h"
 #include "daemon/model/waits/wait_frames.h"
 #include "daemon/words/evidence.h"
+#include "daemon/words/stops.h"
 
 namespace rollcall {
 namespace {
@@ -66,8 +68,16 @@ size_t FindRepresentative(const StandScene& scene) {
   return 0;
 }
 
+// A debugger's stop is that of Rollcall's own sample.
+std::string StopOfChild(const StandNode& child) {
+  const bool is_stopped = child.child != nullptr && child.child->state == 'T';
+  return is_stopped ? StopInWords(child.child->state, "") : "";
+}
+
 // "its child 4711 (cat), which waits in a pipe".
 std::string OwnChildInWords(const StandNode& child, const std::string& name) {
+  const std::string stop = StopOfChild(child);
+  if (!stop.empty()) return absl::StrCat("its child ", child.pid, name, ", which is ", stop);
   const std::string in = StandKindInWords(child.in.kind);
   const bool is_a_wait = !in.empty() && child.in.kind != StandKind::kSleep &&
                          WhomItIsFor(child.in.kind) != StandFor::kNobody;
@@ -85,6 +95,22 @@ std::string OthersInWords(const StandScene& scene, size_t i) {
   if (other.is_child) return absl::StrCat("child ", other.pid, name, " of rank ", other.rank);
   return other.process >= 0 ? absl::StrCat("rank ", other.rank)
                             : absl::StrCat("process ", other.pid, name);
+}
+
+bool IsFirstOtherStopped(const StandScene& scene, size_t i) {
+  const std::vector<size_t>& others = scene.Rank(i).waits_for;
+  return !others.empty() && !StopOfChild(scene.graph().nodes[others.front()]).empty();
+}
+
+// No process makes the result for which it waits. A worker without a task is called "ray::IDLE".
+bool LacksAWorker(const StandNode& rank) {
+  const std::vector<int32_t>& called = rank.standing->sockets.called;
+  return rank.in.kind == StandKind::kRay && rank.waits_for.empty() &&
+         std::none_of(called.begin(), called.end(), [&rank](int32_t pid) {
+           const auto name = rank.standing->names.find(pid);
+           return name != rank.standing->names.end() && absl::StartsWith(name->second, "ray::") &&
+                  name->second != "ray::IDLE";
+         });
 }
 
 bool IsLock(StandKind kind) { return kind == StandKind::kLock || kind == StandKind::kSemaphore; }
@@ -124,6 +150,8 @@ Standstill StandOf(const StandScene& scene, const StandBlame& blame, size_t wait
   stand.in = in.kind;
   stand.others_in = scene.KindOf(waiting);
   stand.others = OthersInWords(scene, first);
+  stand.other_is_stopped = IsFirstOtherStopped(scene, first);
+  stand.lacks_worker = has_culprits && LacksAWorker(rank);
   stand.on = scene.FindLock(first);
   stand.writes = Writes(in);
   if (stand.shape == StandShape::kOwnServer) NameServer(scene, first, &stand);

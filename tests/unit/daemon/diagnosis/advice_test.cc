@@ -121,6 +121,14 @@ const std::vector<AdviceCase>& KnownCases() {
             }),
        With(Make(Cause::kInitIncomplete),
             [](Verdict* v) { v->start_fault = StartFault::kAllWait; })},
+      {"nobody-makes-it",
+       With(Make(Cause::kMissingRank),
+            [](Verdict* v) {
+              v->communicator_kind = CommKind::kStore;
+              v->waiting_ranks.push_back(v->culprits[0].rank);
+            }),
+       With(Make(Cause::kMissingRank),
+            [](Verdict* v) { v->communicator_kind = CommKind::kStore; })},
       {"ranks-numbered-twice",
        With(Make(Cause::kInitIncomplete), [](Verdict* v) { v->is_one_rank = true; }),
        Make(Cause::kInitIncomplete)},

@@ -205,6 +205,38 @@ TEST(StandstillTest, BlamesTheRankWhoseChildWaitsForIt) {
   EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
 }
 
+TEST(StandstillTest, SaysThatASignalHasStoppedTheChildForWhichTheCulpritWaits) {
+  StandingJob job({Reads(4001),
+                   {" __read connection.Connection.recv queues.Queue.get train.load ",
+                    "/x/train.py:9 in load",
+                    {kChildPid},
+                    EndKind::kPipe},
+                   Reads(4001)});
+  StandingChild child = {kChildPid, 4001, "python", {PlaceOf({" pack ", "/x/train.py:5 in pack"})}};
+  child.state = 'T';
+  job.standings[1]->children = {child};
+  const Verdict verdict = job.Only();
+  EXPECT_THAT(verdict.summary,
+              testing::HasSubstr("waits for its child 9000 (python), which is stopped by a signal "
+                                 "(state T), in a queue of multiprocessing"));
+  EXPECT_EQ(verdict.advice.front().id, "stopped-process");
+  job.standings[1]->children.front().state = 'S';
+  EXPECT_EQ(job.Only().advice.front().id, "waits-for-a-child");
+}
+
+// Two ranks that serve HTTP ask each other.
+TEST(StandstillTest, AnAnswerThatAnotherRankOwesIsNoDownload) {
+  const auto asks = [](int32_t pid) {
+    return RankPlaceOf{" __recv client.HTTPResponse._read_status request.urlopen train.ask ",
+                       "/x/train.py:31 in ask",
+                       {pid},
+                       EndKind::kSocket};
+  };
+  const Verdict verdict = StandingJob({asks(4001), asks(4000), asks(4000)}).Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 1}));
+  EXPECT_EQ(verdict.advice.front().id, "ask-the-other-end");
+}
+
 TEST(StandstillTest, BlamesTheHolderOfALock) {
   const RankPlaceOf locks = {" flock train.take ", "/x/train.py:25 in take"};
   const RankPlaceOf polls = {" clock_nanosleep train.wait_for_file ",
@@ -217,6 +249,26 @@ TEST(StandstillTest, BlamesTheHolderOfALock) {
   EXPECT_EQ(CulpritsOf(verdict), Ranks{0});
   EXPECT_EQ(verdict.standstill.on, "/x/cache.lock");
   EXPECT_EQ(verdict.advice.front().id, "file-lock");
+}
+
+// No list of the kernel is read of what a rank has started.
+TEST(StandstillTest, FindsTheHolderOfALockForWhichAWorkerOfARankWaits) {
+  const RankPlaceOf loads = {" poll dataloader._try_get_data dataloader.__next__ train.main ",
+                             "/x/train.py:9 in main"};
+  StandingJob job({loads, Reads(4000), kQueue});
+  job.standings[0]->children = {{kChildPid,
+                                 4000,
+                                 "pt_data_worker",
+                                 {PlaceOf({" flock fcntl.flock train.unpack worker._worker_loop ",
+                                           "/x/train.py:25 in unpack"})}}};
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
+  job.standings[2]->locks = {{7, "/x/cache.lock", 4002, false}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{2});
+  EXPECT_EQ(verdict.standstill.on, "/x/cache.lock");
+  // With another holder, nothing shows who has it.
+  job.standings[1]->locks = {{8, "/x/other.lock", 4001, false}};
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
 }
 
 // Of the locks of descriptors the kernel names no holder.
@@ -234,6 +286,43 @@ TEST(StandstillTest, FindsTheHolderOfALockByItsBytes) {
   EXPECT_EQ(verdict.certainty, Certainty::kLikely);
   EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
   EXPECT_EQ(verdict.advice.front().id, "lock-order");
+}
+
+// Its main thread waits for requests, and another one for the lock that a client has asked for.
+TEST(StandstillTest, BlamesTheRankThatWaitsForALockOfItsManager) {
+  const RankPlaceOf asks = {
+      " __libc_read connection.Connection.recv managers._callmethod "
+      "managers.AcquirerProxy.__enter__ train.count ",
+      "/x/train.py:38 in count",
+      {kChildPid},
+      EndKind::kSocket};
+  const StandPlace main =
+      PlaceOf({" __new_sem_wait_slow64 threading.Event.wait managers.Server.serve_forever ", ""});
+  const auto serves = [](const char* functions) { return PlaceOf({functions, ""}); };
+  const StandPlace reads = PlaceOf(
+      {" __libc_read connection.Connection.recv managers.Server.serve_client ", "", {4002}});
+  StandingJob job({Reads(4001), asks, Reads(4000)});
+  job.standings[1]->children = {
+      {kChildPid,
+       4001,
+       "python",
+       {main, reads,
+        serves(" __new_sem_wait_slow64 PyThread_acquire_lock_timed PyObject_Call "
+               "managers.Server.serve_client managers.Server.handle_request ")}}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_THAT(verdict.summary,
+              testing::HasSubstr("waits for its child 9000 (python), which waits in a lock, in a "
+                                 "queue or another object of a manager of multiprocessing"));
+  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
+  // In the queues of a manager, workers wait for work.
+  for (const char* functions :
+       {" __libc_read connection.Connection.recv managers.Server.serve_client ",
+        " __new_sem_wait_slow64 threading.Condition.wait queue.Queue.get "
+        "managers.Server.serve_client "}) {
+    job.standings[1]->children.front().places.back() = serves(functions);
+    EXPECT_TRUE(job.Judge().empty()) << functions;
+  }
 }
 
 // It writes its result by a thread of its own, and its parent waits for its end.
@@ -550,6 +639,23 @@ TEST(StandstillTest, BlamesTheRankThatLacksAnAnswerAndTheOneThatOwesIt) {
   EXPECT_TRUE(job.Judge().empty());
 }
 
+// Each of two would answer only after its own question, and a third one waits for one of them.
+TEST(StandstillTest, BlamesTheTwoThatHaveAskedEachOther) {
+  StandingJob job({kReceives, kReceives, kReceives});
+  Connect(&job, 0, {4001, 4002}, 400);
+  Connect(&job, 1, {4000}, 200);
+  Connect(&job, 2, {4000}, 90);
+  for (const size_t rank : {1, 2}) job.standings[rank]->sockets.called = {4000};
+  EXPECT_EQ(CulpritsOf(job.Only()), (Ranks{0, 2})) << "rank 2 may lack an answer";
+  job.standings[0]->sockets.called = {4001};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), (Ranks{0, 1}));
+  EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
+  // It may have asked all of them.
+  job.standings[0]->sockets.called = {4001, 4002};
+  EXPECT_EQ(CulpritsOf(job.Only()), (Ranks{0, 2}));
+}
+
 // Two that wait for messages of each other may do so because one was lost.
 TEST(StandstillTest, OfRanksThatAllReceiveNoneIsLikely) {
   const RankPlaceOf hub = {" __poll zmq_msg_recv train.answer ", "/x/train.py:25 in answer"};
@@ -689,6 +795,27 @@ TEST(StandstillTest, TheCpuThatMpiUsesIsAWait) {
   // The process that they spawn may work.
   const RankPlaceOf spawn = {" opal_progress PMPI_Comm_spawn train.run ", "/x/train.py:82 in run"};
   EXPECT_TRUE(StandingJob({spawn, spawn}).Judge().empty());
+}
+
+// The task asks for a resource that no node has: no worker runs it.
+TEST(StandstillTest, SaysThatNoProcessMakesAResultOfRay) {
+  const RankPlaceOf asks = {
+      " pthread_cond_timedwait ray::core::CoreWorker::Get worker.get "
+      "train.evaluate function_manager.actor_method_executor "
+      "worker.Worker.main_loop ",
+      "/x/train.py:32 in evaluate"};
+  StandingJob job({asks, asks, asks});
+  for (const size_t i : {0, 2}) {
+    job.standings[i]->sockets.called = {4001};
+    job.standings[i]->newest.threads.begin()->second.position = 7;
+  }
+  job.standings[1]->sockets.called = {812, 813};
+  job.standings[1]->names = {{812, "gcs_server"}, {813, "ray::IDLE"}};
+  const Verdict verdict = job.Only();
+  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
+  EXPECT_EQ(verdict.advice.front().id, "nobody-makes-it");
+  job.standings[1]->names[813] = "ray::count";
+  EXPECT_EQ(job.Only().advice.front().id, "ask-the-other-end");
 }
 
 // Its main thread is in Ray's loop, and another one executes the stages.

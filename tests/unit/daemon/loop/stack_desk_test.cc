@@ -201,6 +201,30 @@ TEST_F(StackDeskTest, AsksForTheStacksOfChildrenOnlyIfTheRequestDoes) {
   EXPECT_EQ(asked, (std::vector<bool>{false, true}));
 }
 
+// A busy host answers late. What its ranks have begun meanwhile, the sample does not show.
+TEST_F(StackDeskTest, ASampleIsAsOldAsItsRequest) {
+  StackRequest request;
+  request.job = kJob;
+  RequestedProcess process;
+  process.agent = TheAgent().id;
+  process.host = TheAgent().host;
+  process.pid = 4000;
+  process.index = 0;
+  request.processes = {process};
+  uint64_t number = 0;
+  send_ = [&number](const v1::TakeStacks& take) {
+    number = take.request();
+    return true;
+  };
+  desk_->Request(request);
+  const int64_t begun_ns = timeline_.Now();
+  desk_->OnStackReply(TheAgent(), Reply(number, 4000, "main"));
+  store_.Read(kJob, [&](const JobState& state) {
+    ASSERT_NE(state.processes[0].stacks_ns, 0);
+    EXPECT_LE(state.processes[0].stacks_ns, begun_ns);
+  });
+}
+
 v1::NetworkSample TransfersOn(uint64_t communicator) {
   v1::NetworkSample sample;
   sample.set_communicator(communicator);
