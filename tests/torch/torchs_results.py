@@ -14,7 +14,7 @@ def results(command, tests, folder, env):
     """(the results by the names of the tests, what Rollcall said). tests: arguments of pytest."""
     folder.mkdir()
     report = folder / "results.xml"
-    pytest = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", f"--junitxml={report}", *tests]
+    pytest = [sys.executable, "-m", "pytest", "-p", "no:xdist", f"--junitxml={report}", *tests]
     run = subprocess.run([*command, *pytest], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=900,
                          env={**os.environ, "TEMP_DIR": str(folder), "OMP_NUM_THREADS": "1", **env}, cwd=folder)
     found = {}
