@@ -18,7 +18,7 @@ namespace rollcall {
 namespace {
 
 constexpr char kConfigFile[] = "/etc/rollcall/agent.yaml";
-// Of --help, in the form of cli/examples.cc.
+// These end --help, in the form of cli/examples.cc.
 constexpr char kExamples[] =
     "Examples:\n"
     "  rollcall-agent --daemon=head:7655\n"

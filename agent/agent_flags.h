@@ -29,10 +29,10 @@ struct AgentFlags {
   std::string nvsentinel, nvsentinel_may = "store";
 };
 
-// The folder of segments of this user, without --dir.
+// Returns the folder of segments of this user, without --dir.
 std::string DefaultSegmentDirectory();
 
-// The table. `*flags` must outlive the parsing.
+// Returns the table. `*flags` must outlive the parsing.
 std::unique_ptr<CLI::App> MakeAgentApp(AgentFlags* flags);
 
 // The options that follow from the parsed flags. An error names the wrong flag.

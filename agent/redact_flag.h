@@ -30,7 +30,7 @@ void AddRedactFlags(CLI::App* app, RedactFlags* flags);
 // After the flags have been parsed.
 absl::StatusOr<std::shared_ptr<const Redactor>> TryMakeRedactor(const RedactFlags& flags);
 
-// The same. nullptr after an error, which this function has printed.
+// Returns the same. nullptr after an error, which this function has printed.
 std::shared_ptr<const Redactor> MakeRedactor(const RedactFlags& flags);
 
 }  // namespace rollcall

@@ -162,7 +162,8 @@ std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
   return findings;
 }
 
-// An error: no dump can be read, or what damaged ones would have shown may be the hang.
+// Returns an error if no dump can be read, or if what damaged ones would have shown may be the
+// hang.
 absl::StatusOr<AnalyzedJob> AnalyzeDumps(const std::vector<std::string>& paths) {
   const absl::StatusOr<FlightRecorderInput> input = ImportFlightRecorder(paths);
   if (!input.ok()) return input.status();

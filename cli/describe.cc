@@ -15,7 +15,7 @@
 namespace rollcall {
 namespace {
 
-// The permitted values from a type like "{text,json}" or "observe|abort|exec:CMD".
+// Returns the permitted values from a type like "{text,json}" or "observe|abort|exec:CMD".
 std::vector<std::string> ParseChoices(std::string type) {
   type = std::string(absl::StripPrefix(type, "TEXT:"));
   const size_t open = type.find('{'), close = type.find('}');

@@ -37,11 +37,11 @@ struct CommandHelp {
 
 CommandHelp Describe(const CLI::App& app);
 
-// The texts of the completion scripts. Pure.
+// Returns the texts of the completion scripts. Pure.
 std::string BashCompletion(const std::vector<CommandHelp>& commands);
 std::string ZshCompletion(const std::vector<CommandHelp>& commands);
 std::string FishCompletion(const std::vector<CommandHelp>& commands);
-// The man pages of the program and of one command. Pure.
+// Returns the man pages of the program and of one command. Pure.
 std::string ProgramManPage(const std::vector<CommandHelp>& commands, const std::string& version);
 std::string CommandManPage(const CommandHelp& command, const std::string& version);
 

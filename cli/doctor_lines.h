@@ -10,8 +10,8 @@
 
 namespace rollcall {
 
-// The outcome in one sentence; then problems, warnings and what works, in the order of the checks;
-// then what does not apply.
+// Returns the outcome in one sentence; then problems, warnings and what works, in the order of the
+// checks; then what does not apply.
 std::vector<StatusLine> DoctorLines(const std::vector<doctor::Finding>& findings);
 
 // {"version", "host", "problems", "warnings", "checks": [{"id", "state", "what", "type_next"}]}.

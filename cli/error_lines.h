@@ -32,8 +32,8 @@ struct ErrorLine {
 
 inline constexpr size_t kLongestErrorLine = 200;
 
-// The rank in a log's path: 3 for "rank_3.log", "stderr-rank3.txt" and ".../3/stderr.log". -1 if
-// there is none.
+// Returns the rank in a log's path: 3 for "rank_3.log", "stderr-rank3.txt" and ".../3/stderr.log".
+// -1 if there is none.
 int32_t RankInPath(const std::string& path);
 
 // The first error of each writer in this log, in the order of the lines, without what the redactor

@@ -101,7 +101,7 @@ Row RowOf(const v1::JobStatus& job, absl::Time now) {
           since == absl::InfinitePast() ? "-" : InShort(now - since), VerdictInShort(job)};
 }
 
-// Text of this width, with two blanks after it. Counts characters, not bytes.
+// Returns text of this width, with two blanks after it. Counts characters, not bytes.
 std::string Padded(const std::string& text, size_t width) {
   const size_t used = static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !IsUtf8Tail(c); }));

@@ -27,7 +27,8 @@ const char* NameOf(JobOrder order);
 // Sorts the jobs of an answer.
 void SortJobs(JobOrder order, v1::StatusResponse* status);
 
-// A header and a line for each job. No line is longer than `columns`; 0 means as long as its text.
+// Returns a header and a line for each job. No line is longer than `columns`; 0 means as long as
+// its text.
 std::vector<StatusLine> JobTable(const v1::StatusResponse& status, int columns);
 
 // "3 jobs: 1 hung, 2 running; 12 agents connected".

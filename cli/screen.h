@@ -20,7 +20,7 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // The current size of the window.
+  // Returns the current size of the window.
   int columns() const;
   int rows() const;
   void Show(const std::vector<StatusLine>& lines);

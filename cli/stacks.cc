@@ -105,7 +105,7 @@ StackTree Merge(const std::vector<Taken>& all, bool native) {
   return tree;
 }
 
-// One sentence above the tree.
+// Prints one sentence above the tree.
 void PrintWhoDiffers(const std::vector<Taken>& all) {
   std::vector<RankStack> stacks;
   for (const Taken& taken : all) stacks.emplace_back(taken.rank, ToProto(taken.stack));

@@ -22,7 +22,7 @@ std::string JobName(const v1::JobStatus& job);
 // "12 jobs", "1000 of 5000 jobs".
 std::string JobCount(const v1::StatusResponse& status);
 
-// Whether the job ended while it hung: its last incident ended with it.
+// Returns whether the job ended while it hung: its last incident ended with it.
 bool EndedHung(const v1::JobStatus& job);
 
 // The sentence on why the job hangs, or hung when it ended; "" for others.
@@ -42,8 +42,8 @@ enum class VerdictShown { kHere, kAbove };
 // "waits for job engine (incident engine-1): rank 1 has ..."; empty if it waits for no other job.
 std::string ReferralOf(const v1::JobStatus& job);
 
-// The same, no line longer than `columns`: the verdict and the warnings are wrapped. kAbove: the
-// headline takes the verdict's place.
+// Returns the same, no line longer than `columns`: the verdict and the warnings are wrapped.
+// kAbove: the headline takes the verdict's place.
 std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns,
                                   VerdictShown shown = VerdictShown::kHere);
 

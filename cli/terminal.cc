@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kUsualColumns = 80;
 
-// The escape sequence of a style, by ECMA-48; empty means the usual look.
+// Returns the escape sequence of a style, by ECMA-48; empty means the usual look.
 const char* SequenceOf(LineStyle style) {
   switch (style) {
     case LineStyle::kTitle:

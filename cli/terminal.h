@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// The width of the terminal behind stdout; 0 if stdout is not a terminal.
+// Returns the width of the terminal behind stdout; 0 if stdout is not a terminal.
 int TerminalColumns();
 
 // What a terminal can show.

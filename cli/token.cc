@@ -35,7 +35,7 @@ struct TokenFlags {
   std::string expires = "365d";
 };
 
-// The days of "365d"; 0 for "never".
+// Returns the days of "365d"; 0 for "never".
 std::optional<int> ParseDays(absl::string_view text) {
   if (text == "never") return 0;
   int days = 0;

@@ -41,7 +41,8 @@ class Watch {
     }
   }
 
-  // Without a terminal: prints the output of `rollcall status` at each change of a job's state.
+  // Watches without a terminal: prints the output of `rollcall status` at each change of a job's
+  // state.
   int AsLines() {
     std::string before = "nothing yet";
     while (true) {

@@ -130,7 +130,7 @@ class Daemon {
   // reports that it can, and logged what it could not deliver.
   void Stop();
 
-  // A channel to this daemon inside the process.
+  // Returns a channel to this daemon inside the process.
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel() { return server_.InProcessChannel(); }
   int grpc_port() const { return server_.port(); }  // 0 if there is none
   std::string page_url() const;                     // "https://127.0.0.1:34567/"
@@ -141,7 +141,7 @@ class Daemon {
   int64_t agents() const { return agents_.agents(); }
   AgentSink* agent_sink() { return &hub_; }
   IncidentBook* incidents() { return &incidents_; }
-  // Incidents of one job, or of all jobs for "", oldest first.
+  // Returns incidents of one job, or of all jobs for "", oldest first.
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
   // What the GPU of a rank did; thread-safe.
   void AddGpuDump(const JobKey& job, const std::string& incident, const v1::GpuDump& dump) {

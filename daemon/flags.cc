@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kShortestToken = 32;  // of letters and digits: no attacker guesses it
 
-// Of --help, in the form of cli/examples.cc.
+// These end --help, in the form of cli/examples.cc.
 constexpr char kExamples[] =
     "Examples:\n"
     "  rollcalld\n"
@@ -62,7 +62,7 @@ absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
                    "--token-file=FILE in place of --http-token-file"));
 }
 
-// What guards the page: its own web.yml, too.
+// Returns what guards the page: its own web.yml, too.
 ListenGuards PageGuards(const DaemonOptions& options, const ListenGuards& guards) {
   ListenGuards page = guards;
   page.has_authenticator = page.has_authenticator || !options.http_token.empty();

@@ -44,7 +44,7 @@ struct DaemonFlags {
   SecurityOptions security;
 };
 
-// The table. `*flags` must outlive the parsing.
+// Returns the table. `*flags` must outlive the parsing.
 std::unique_ptr<CLI::App> MakeDaemonApp(DaemonFlags* flags);
 
 // The options that follow from the parsed flags. Reads the files of secrets and templates; errors

@@ -91,7 +91,7 @@ class HostScan {
   // Number of scans that have started. Scan n covers every process that existed before it started.
   uint64_t begun() const { return begun_; }
 
-  // The newest complete scan; nullptr if none is complete.
+  // Returns the newest complete scan; nullptr if none is complete.
   std::shared_ptr<const ScanResult> newest() const;
 
  private:

@@ -17,8 +17,8 @@ struct Mark {
   bool of_host = false;
 };
 
-// Best first. `host`: the name of this host, with the network namespace of the process, for
-// addresses that mean another machine on each host.
+// Returns the marks, the best first. `host`: the name of this host, with the network namespace of
+// the process, for addresses that mean another machine on each host.
 std::vector<Mark> FindMarks(absl::string_view environ, const std::string& host);
 
 // How many ranks of its job the launcher has started on this host, by the environment; 0 if it does

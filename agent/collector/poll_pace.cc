@@ -47,15 +47,15 @@ struct Window {
     return is_alone ? of_thread : std::max(of_process, of_thread);
   }
   bool KnowsThread() const { return from.thread_lacked_ns >= 0 && to.thread_lacked_ns >= 0; }
-  // Neither on a CPU nor ready for one.
+  // Returns for how long the thread was neither on a CPU nor ready for one.
   int64_t thread_slept_ns() const {
     return long_ns - (to.thread_used_ns - from.thread_used_ns) -
            (to.thread_lacked_ns - from.thread_lacked_ns);
   }
 };
 
-// Whether it sleeps for a good part of the time. On a busy machine it waits for a CPU after each
-// sleep, and a look seldom finds it asleep.
+// Returns whether it sleeps for a good part of the time. On a busy machine it waits for a CPU after
+// each sleep, and a look seldom finds it asleep.
 bool Sleeps(const Window& window) {
   if (!window.KnowsThread()) return window.from.state == 'S' && window.to.state == 'S';
   return window.thread_slept_ns() * kLeastPartAsleep >= window.long_ns;

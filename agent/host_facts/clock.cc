@@ -31,7 +31,7 @@ int64_t TimesTooHot(const HostFiles& files, const std::vector<std::string>& cpus
   return most;
 }
 
-// The fastest of the CPUs, in percent of the highest frequency: idle ones are slow.
+// Returns the fastest of the CPUs, in percent of the highest frequency: idle ones are slow.
 int64_t PercentOfFastest(const HostFiles& files, const std::vector<std::string>& cpus) {
   int64_t fastest = 0;
   for (const std::string& cpu : cpus) {

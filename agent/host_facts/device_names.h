@@ -14,7 +14,7 @@ namespace rollcall {
 inline constexpr char kInfinibandFolder[] = "/sys/class/infiniband";
 inline constexpr char kNetFolder[] = "/sys/class/net";
 
-// Interfaces with hardware behind them, without bridges, tunnels and virtual pairs.
+// Returns interfaces with hardware behind them, without bridges, tunnels and virtual pairs.
 std::vector<std::string> PhysicalInterfaces(const HostFiles& files);
 
 class DeviceNames {

@@ -38,7 +38,7 @@ struct ProbeResult {
   std::vector<Fact> facts;
 };
 
-// The lines of a probe.
+// Returns the lines of a probe.
 std::string ToLines(const ProbeResult& result);
 // Reads them. Leaves out malformed lines, and what exceeds the limits. kFailed: the last line is
 // missing.

@@ -21,21 +21,21 @@ class HostFiles {
   // Without the blanks and line ends around it. nullopt if there is no such file, or it is
   // unreadable.
   std::optional<std::string> Read(const std::string& path) const;
-  // The number at the beginning of a file.
+  // Returns the number at the beginning of a file.
   std::optional<int64_t> Number(const std::string& path) const;
-  // The number after this word at the beginning of a line: "some avg10=" or "pswpin ".
+  // Returns the number after this word at the beginning of a line: "some avg10=" or "pswpin ".
   std::optional<int64_t> Number(const std::string& path, std::string_view word) const;
   bool Exists(const std::string& path) const;
   // The entries of a folder, in order. Empty if it has none or does not exist.
   std::vector<std::string> List(const std::string& path) const;
-  // The last part of the path that a symbolic link leads to; empty if it is not a link.
+  // Returns the last part of the path that a symbolic link leads to; empty if it is not a link.
   std::string LinkName(const std::string& path) const;
 
  private:
   const std::string root_;
 };
 
-// The whole number after `word` at the beginning of a line of the text.
+// Returns the whole number after `word` at the beginning of a line of the text.
 std::optional<int64_t> NumberAfter(std::string_view text, std::string_view word);
 
 // Waits between two samples of a probe.

@@ -83,7 +83,7 @@ constexpr Message kMessages[] = {
     {HostFactKind::kLinkDown, "link active", "", Subject::kNetwork, true},
 };
 
-// The digits after the first occurrence of `word`, or 0.
+// Returns the digits after the first occurrence of `word`, or 0.
 int64_t NumberBehind(std::string_view text, std::string_view word) {
   const size_t at = text.find(word);
   if (at == std::string_view::npos) return 0;

@@ -20,7 +20,7 @@ constexpr char kLog[] = "/dev/kmsg";
 constexpr size_t kMostLogBytes = 16 << 20;
 constexpr size_t kLongestRecord = 8192;  // as the kernel makes them
 
-// The whole log. Each read() of the device gives one record; a file gives as much as fits.
+// Returns the whole log. Each read() of the device gives one record; a file gives as much as fits.
 std::string ReadAll(int log) {
   std::string text;
   char buffer[kLongestRecord];

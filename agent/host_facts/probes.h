@@ -31,7 +31,7 @@ ProbeResult ProbeCgroups(const ProbeInput& input);
 ProbeResult ProbePressure(const ProbeInput& input);
 ProbeResult ProbeTasks(const ProbeInput& input);
 ProbeResult ProbeClock(const ProbeInput& input);
-// The file systems that the job's processes see, as kMount.
+// Returns the file systems that the job's processes see, as kMount.
 ProbeResult ListMounts(const ProbeInput& input);
 // Asks one file system how much room it has. It blocks while the file system does not answer.
 ProbeResult AskFileSystem(const ProbeInput& input);

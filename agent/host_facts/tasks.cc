@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMostThreads = 2048;  // of a process
 
-// The threads in state D, and the number of their context switches: one that has run in between was
-// not blocked all the time.
+// Returns the threads in state D, and the number of their context switches: one that has run in
+// between was not blocked all the time.
 std::map<std::string, int64_t> BlockedThreads(const HostFiles& files, const std::string& folder) {
   std::map<std::string, int64_t> blocked;
   const std::vector<std::string> tids = files.List(folder);

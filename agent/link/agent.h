@@ -88,7 +88,7 @@ class Agent {
   // a stream that the daemon does not read. Safe to call twice.
   void Stop();
 
-  // Whether the ticks progress. An agent that waits for its daemon is alive.
+  // Returns whether the ticks progress. An agent that waits for its daemon is alive.
   bool IsAlive() const;
   bool is_connected() const { return is_connected_; }
 

@@ -18,8 +18,8 @@ inline constexpr size_t kMostSampledChildren = 8;
 
 TakeLimits LimitsOfChildren();
 
-// Indices of its children, at most kMostSampledChildren: those that can be asked, parents before
-// their children, and stopped ones last.
+// Returns the indices of its children, at most kMostSampledChildren: those that can be asked,
+// parents before their children, and stopped ones last.
 std::vector<int> ChildrenToSample(const v1::ProcessStack& stack);
 
 // The start of this child of `parent`, which the process `of` has started; 0 if it is gone, or runs

@@ -56,9 +56,9 @@ class DaemonChannels {
  public:
   // Reads the files. An error names the wrong flag and what to type.
   static absl::StatusOr<std::shared_ptr<DaemonChannels>> Open(DaemonAddress daemon);
-  // To the one daemon at this address, by the same files. Its certificate must hold `server_name`;
-  // empty means that of --tls-server-name, or else the host of the address. The address may be
-  // wrong: then all calls fail with that error.
+  // Returns channels to the one daemon at this address, by the same files. Its certificate must
+  // hold `server_name`; empty means that of --tls-server-name, or else the host of the address. The
+  // address may be wrong: then all calls fail with that error.
   std::shared_ptr<DaemonChannels> For(std::string address, const std::string& server_name) const;
 
   // A new channel, with the files as they are now; with the last good ones if they are unusable. If

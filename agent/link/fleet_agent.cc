@@ -146,7 +146,7 @@ void FleetAgent::Stop() {
   quit_answers_.Stop();
 }
 
-// All at once: each may wait for its daemon.
+// Stops all of them at once: each may wait for its daemon.
 void FleetAgent::StopAll(std::map<std::string, Uplink> uplinks) {
   std::vector<std::future<void>> stopping;
   for (const auto& [address, uplink] : uplinks) {

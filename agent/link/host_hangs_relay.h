@@ -24,7 +24,7 @@ class HostHangsRelay {
   // Takes the daemon's present report. The reader of the stream calls this.
   void TakeIn(const v1::HostHangs& hangs) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // About every second. For the uplink thread, like the next.
+  // The caller calls it about every second. For the uplink thread, like the next.
   void PassOn() ABSL_LOCKS_EXCLUDED(mutex_);
   // The stream is over.
   void Drop() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -63,7 +63,7 @@ class JobOwners {
   // The streams that the agent should have: to the owners of the jobs on this host, and to those
   // that would be if they were not away.
   std::set<std::string> Needed(int64_t now_ns) const;
-  // The streams to the owners only.
+  // Returns the streams to the owners only.
   std::set<std::string> Taking(int64_t now_ns) const;
   // Whether the daemon of the stream has refused a job for the sake of an owner that is away. It
   // gets the job when the owner's lease is over, if the agent asks again.

@@ -33,8 +33,8 @@ struct NvSentinelOptions {
   bool may_remediate = false;
 };
 
-// The event for a step. Only broken hardware is fatal. Jobs and programs have any names: in the
-// message their texts are cleaned and without ";", at which NVSentinel splits the message of a
+// Returns the event for a step. Only broken hardware is fatal. Jobs and programs have any names: in
+// the message their texts are cleaned and without ";", at which NVSentinel splits the message of a
 // condition.
 datamodels::HealthEvent HealthEventFor(const HangMarks::Step& step,
                                        const NvSentinelOptions& options, int64_t unix_ns);

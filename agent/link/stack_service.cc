@@ -167,7 +167,8 @@ std::optional<Value> StackService::LookAround(const Subject& subject, std::funct
       .value_or(std::nullopt);
 }
 
-// Of the same user: a process that blocks its readers must not block the samples of others.
+// Returns the processes of the same user: a process that blocks its readers must not block the
+// samples of others.
 std::vector<pid_t> StackService::Neighbours(int64_t user) const {
   std::vector<pid_t> all =
       options_.neighbours == nullptr ? std::vector<pid_t>() : options_.neighbours();

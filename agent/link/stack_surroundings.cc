@@ -24,7 +24,8 @@ using Threads = google::protobuf::RepeatedPtrField<v1::ThreadStack>;
 
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / kSecond; }
 
-// The main thread and those of Python: those of libraries wait for descriptors all the time.
+// Returns true for the main thread and those of Python: those of libraries wait for descriptors all
+// the time.
 bool IsOfTheProgram(pid_t pid, const v1::ThreadStack& thread) {
   return thread.tid() == pid || std::any_of(thread.frames().begin(), thread.frames().end(),
                                             [](const v1::Frame& frame) { return frame.python(); });
@@ -35,7 +36,7 @@ bool IsWorthALook(pid_t pid, const v1::ThreadStack& thread) {
   return IsOfTheProgram(pid, thread);
 }
 
-// Of a library, for the sockets of others: ZeroMQ, gRPC.
+// Returns true if the thread is a library's and waits for the sockets of others: ZeroMQ, gRPC.
 bool WatchesSockets(pid_t pid, const v1::ThreadStack& thread) {
   const std::string& channel = thread.wait_channel();
   const bool is_epoll =

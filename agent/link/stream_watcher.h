@@ -17,7 +17,7 @@ class StreamWatcher {
   virtual void Told(const v1::Owners& owners) = 0;
   // The stream, or the try to open it, has failed. The agent tries again.
   virtual void Broken() = 0;
-  // Before each tick: whether it must be whole.
+  // The agent asks this before each tick: whether it must be whole.
   virtual bool WantsWhole() = 0;
 };
 

@@ -57,7 +57,7 @@ class UplinkInbox {
     while (!is_so() && !stopping_) changed_.Wait(mutex_);
   }
 
-  // The number of the newest stream.
+  // Returns the number of the newest stream.
   uint64_t stream() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const MutexLock lock(mutex_);
     return stream_;

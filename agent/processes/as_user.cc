@@ -36,7 +36,8 @@ std::vector<gid_t> CurrentGroups() {
   return groups;
 }
 
-// The id of a line such as "Uid:\t1000\t1000\t1000\t1000": real, effective, saved, of files.
+// Returns the id of a line such as "Uid:\t1000\t1000\t1000\t1000": real, effective, saved, of
+// files.
 std::optional<uint32_t> ReadOnlyId(absl::string_view status, absl::string_view name) {
   for (absl::string_view line : absl::StrSplit(status, '\n')) {
     if (!absl::ConsumePrefix(&line, name)) continue;

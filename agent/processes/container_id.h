@@ -8,10 +8,11 @@
 
 namespace rollcall {
 
-// The container's id at the beginning of `text`, its first 12 digits; empty without one.
+// Returns the container's id at the beginning of `text`, its first 12 digits; empty without one.
 std::string ContainerIdAt(absl::string_view text);
 
-// From "0::/kubepods.slice/.../cri-containerd-<id>.scope", "12:devices:/docker/<id>": the first.
+// Finds the container in "0::/kubepods.slice/.../cri-containerd-<id>.scope",
+// "12:devices:/docker/<id>": the first.
 std::string ContainerInGroups(absl::string_view groups);
 
 // The same without ids in what a service, a session or a container of LXC may have been given to

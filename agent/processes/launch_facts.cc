@@ -35,7 +35,7 @@ constexpr size_t kLongestText = 255;
 constexpr size_t kMostGpus = 64;
 constexpr size_t kMostSettings = 32;
 
-// The beginning of `text`, in printable ASCII.
+// Returns the beginning of `text`, in printable ASCII.
 std::string Clean(absl::string_view text) {
   std::string clean(text.substr(0, kLongestText));
   for (char& c : clean) {
@@ -77,14 +77,14 @@ bool IsLoopback(absl::string_view address) {
          absl::StartsWith(address, "127.");
 }
 
-// The inode of the network namespace of the process; empty if unknown.
+// Returns the inode of the network namespace of the process; empty if unknown.
 std::string ReadNetwork(const std::string& proc_root, pid_t pid) {
   struct stat about;
   const std::string path = ProcPath(proc_root, pid, "ns/net");
   return stat(path.c_str(), &about) == 0 ? absl::StrCat("-", about.st_ino) : "";
 }
 
-// The user id of the process; empty if unknown.
+// Returns the user id of the process; empty if unknown.
 std::string ReadUser(const std::string& proc_root, pid_t pid) {
   const auto status = ReadProcFile(ProcPath(proc_root, pid, "status"));
   if (!status.ok()) return "";
@@ -130,7 +130,7 @@ bool IsUuidWith(char dash, absl::string_view text) {
   return true;
 }
 
-// From "0::/kubepods/burstable/pod<uid>/<id>", or with "_" for "-" from
+// Finds the pod in "0::/kubepods/burstable/pod<uid>/<id>", or with "_" for "-" from
 // "0::/kubepods.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope". The first: a
 // pod can make control groups of any name below its own. Static pods have a hash there, which the
 // API server does not have.
@@ -185,8 +185,8 @@ bool IsUuid(absl::string_view text) {
   return absl::StartsWith(text, "GPU-") || absl::StartsWith(text, "MIG-");
 }
 
-// The device of a process with this local rank: by convention the device with this number, or the
-// only device.
+// Returns the device of a process with this local rank: by convention the device with this number,
+// or the only device.
 absl::string_view Pick(const std::vector<absl::string_view>& devices, int local_rank) {
   if (devices.size() == 1) return absl::StripAsciiWhitespace(devices[0]);
   if (local_rank < 0 || static_cast<size_t>(local_rank) >= devices.size()) return {};
@@ -295,7 +295,7 @@ std::string FindSettings(absl::string_view block) {
   return absl::StrJoin(settings, " ");
 }
 
-// Where a descriptor of the process leads.
+// Returns where a descriptor of the process leads.
 std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) {
   const std::string text = ReadLink(ProcPath(proc_root, pid, absl::StrCat("fd/", descriptor)));
   if (absl::StartsWith(text, "pipe:")) return "a pipe";

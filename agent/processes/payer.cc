@@ -37,7 +37,7 @@ std::string ReadUids(const std::string& proc_root, pid_t pid) {
   return "";
 }
 
-// 0 if unknown.
+// Returns 0 if it is unknown.
 uint64_t InodeAt(const std::string& path) {
   struct stat about;
   return stat(path.c_str(), &about) == 0 ? about.st_ino : 0;

@@ -37,7 +37,7 @@ Payer ReadPayer(const std::string& proc_root, pid_t pid);
 // known by then who has made that namespace, it is the user whose ids the namespace has.
 int64_t PayerOfReads(const std::string& proc_root, pid_t pid);
 
-// The same of files with this owner: one user has many subordinate ids.
+// Returns the same of files with this owner: one user has many subordinate ids.
 int64_t PayerOfFiles(uid_t owner);
 
 // Names such a number: "user 1000", "root of a container".

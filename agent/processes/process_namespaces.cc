@@ -18,13 +18,14 @@
 namespace rollcall {
 namespace {
 
-// 0 if unknown.
+// Returns 0 if it is unknown.
 uint64_t ReadInode(const std::string& path) {
   struct stat about;
   return stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
 }
 
-// Offset of CLOCK_MONOTONIC over the host's in the time namespace of `process`: a pid, or "self".
+// Returns the offset of CLOCK_MONOTONIC over the host's in the time namespace of `process`: a pid,
+// or "self".
 std::optional<int64_t> MonotonicOffset(const std::string& proc_root, const std::string& process) {
   const std::string directory = absl::StrCat(proc_root, "/", process);
   // timens_offsets has the offsets of the namespace for children, so that one must be the same.

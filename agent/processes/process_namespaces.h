@@ -18,7 +18,7 @@ namespace rollcall {
 // The process's pid in its own pid namespace; 0 if unknown.
 pid_t ReadOwnPid(const std::string& proc_root, pid_t pid);
 
-// The inode of its pid namespace, as in segment::SegmentHeader; 0 if unknown.
+// Returns the inode of its pid namespace, as in segment::SegmentHeader; 0 if unknown.
 uint64_t ReadPidNamespace(const std::string& proc_root, pid_t pid);
 
 // The pid namespace of the pids that `proc_root` lists; 0 if unknown.
@@ -31,7 +31,8 @@ std::string ReadNetworkNamespace(const std::string& proc_root, const std::string
 // Maps the tids in the process's own pid namespace to those in this agent's.
 std::map<pid_t, pid_t> TranslateThreads(const std::string& proc_root, pid_t pid);
 
-// Offset of its CLOCK_MONOTONIC over this process's, in nanoseconds. nullopt if unknown.
+// Returns the offset of its CLOCK_MONOTONIC over this process's, in nanoseconds. nullopt if
+// unknown.
 std::optional<int64_t> MonotonicAhead(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

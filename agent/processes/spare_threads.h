@@ -38,7 +38,7 @@ class SpareThreads {
   bool Run(const std::string& key, std::function<void()> read, int64_t timeout_ns,
            int64_t payer = kNobody);
 
-  // The same with a result; nullopt if Run() returned false.
+  // Returns the same with a result; nullopt if Run() returned false.
   template <typename Value>
   std::optional<Value> Get(const std::string& key, std::function<Value()> read, int64_t timeout_ns,
                            int64_t payer = kNobody) {

@@ -40,7 +40,7 @@ bool CollectChild(pid_t pid);
 // Whether this process started it so, and its end is not yet known: it does not belong to a job.
 bool IsApart(pid_t pid);
 
-// The folder of the running program; empty if unknown.
+// Returns the folder of the running program; empty if unknown.
 std::string OwnProgramFolder();
 
 }  // namespace rollcall

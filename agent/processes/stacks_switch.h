@@ -13,7 +13,7 @@ namespace rollcall {
 
 inline constexpr char kStacksVariable[] = "ROLLCALL_STACKS";
 
-// Whether this value switches stacks off: "off", "0", "no", "false", in any case.
+// Returns whether this value switches stacks off: "off", "0", "no", "false", in any case.
 bool IsStacksOff(absl::string_view value);
 
 // Why no stacks of the process may be taken; empty if they may. A process whose environment cannot

@@ -57,7 +57,7 @@ uint64_t PythonExceptions::ReadReference(uint64_t address) {
   return objects_->ReadPointer(address, &value) ? value & kReferenceMask : 0;
 }
 
-// 0 if not an object.
+// Returns 0 if it is not an object.
 uint64_t PythonExceptions::ReadTypeFlags(uint64_t object) {
   uint64_t flags = 0;
   const uint64_t type = object == 0 ? 0 : ReadReference(object + layout_.object_type);
@@ -103,7 +103,7 @@ std::string PythonExceptions::ReadInteger(uint64_t object) {
   return absl::StrCat(is_negative ? -value : value);
 }
 
-// Empty if of another type.
+// Returns an empty text if it has another type.
 std::string PythonExceptions::ReadArgument(uint64_t object, bool quotes) {
   const uint64_t flags = ReadTypeFlags(object);
   if ((flags & kIsInteger) != 0) return ReadInteger(object);
@@ -159,7 +159,8 @@ std::vector<uint64_t> PythonExceptions::ListEntries(uint64_t traceback) {
   return entries;
 }
 
-// The innermost line of the program. From the inside outwards, so that few code objects are read.
+// Finds the innermost line of the program. From the inside outwards, so that few code objects are
+// read.
 void PythonExceptions::FindRaisingLine(uint64_t traceback, PythonException* found) {
   const std::vector<uint64_t> entries = ListEntries(traceback);
   int left = kMostCodes;

@@ -16,7 +16,7 @@ constexpr size_t kMostHeaders = 64;
 constexpr size_t kMostDynamic = 512;
 constexpr size_t kMostInChain = 1024;
 
-// The hash of .gnu.hash: Bernstein's, from 5381 on.
+// Returns the hash of .gnu.hash: Bernstein's, from 5381 on.
 uint32_t HashOf(absl::string_view name) {
   uint32_t hash = 5381;
   for (const char c : name) hash = hash * 33 + static_cast<uint8_t>(c);
@@ -30,7 +30,7 @@ class DynamicTables {
     is_complete_ = ReadHeaders() && symbols_ != 0 && strings_ != 0 && hashes_ != 0 && ReadHashes();
   }
 
-  // 0 if not there.
+  // Returns 0 if it is not there.
   uint64_t Find(const std::string& name) {
     const uint32_t hash = HashOf(name);
     uint32_t index = 0;

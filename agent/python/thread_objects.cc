@@ -27,7 +27,7 @@ constexpr uint32_t kWordBytes = 8;
 constexpr uint32_t kOldKeysSize = 8;
 constexpr uint32_t kOldKeysCount = 32;
 constexpr uint32_t kOldKeysIndices = 40;
-// From 3.11 on.
+// Python has this from 3.11 on.
 constexpr uint32_t kKeysLogIndexBytes = 9;
 constexpr uint32_t kKeysKind = 10;
 constexpr uint32_t kKeysCount = 24;

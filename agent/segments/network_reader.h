@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-// The used entries. Bit n of `chunks`: chunk n has some.
+// Returns the used entries. Bit n of `chunks`: chunk n has some.
 std::vector<NetworkEntryCopy> ReadNetworkEntries(const SegmentFile& file, uint32_t chunks);
 
 // The wanted communicators of the entries, at most kMostNetworkComms, without those that have

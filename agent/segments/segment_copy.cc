@@ -28,11 +28,11 @@ int64_t RealTime(const segment::Word& word) {
   return ns > static_cast<uint64_t>(kLatestNs) ? 0 : static_cast<int64_t>(ns);
 }
 
-// Of a field of this size, a text that is longer has so many bytes: the library has cut it.
+// A text that has so many bytes, in a field of this size, was longer: the library has cut it.
 constexpr size_t Full(size_t field) { return field - 1; }
 
-// A command line: each argument ends with a zero, which becomes a line break. Without the argument
-// in which the library has cut it.
+// Returns a command line: each argument ends with a zero, which becomes a line break. Without the
+// argument in which the library has cut it.
 template <size_t N>
 std::string Arguments(const char (&text)[N]) {
   size_t size = N;

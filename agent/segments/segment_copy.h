@@ -23,10 +23,11 @@ absl::Status CheckHeader(const std::string& path, const segment::SegmentHeader& 
 
 ClockSample SampleFrom(const segment::ClockPair& pair);
 
-// What the header says of the process. Sites, blocked threads and communicators lie elsewhere.
+// Copies what the header says of the process. Sites, blocked threads and communicators lie
+// elsewhere.
 void CopyHeader(const segment::SegmentHeader& header, const TickClock& clock, SegmentSnapshot* out);
 
-// The threads inside a call. The keys of stores that they wait for lie in the header.
+// Returns the threads inside a call. The keys of stores that they wait for lie in the header.
 std::vector<BlockedSnapshot> CopyBlocked(
     const segment::SegmentHeader& header,
     const segment::BlockedEntry (&entries)[segment::kBlockedCapacity], const TickClock& clock);
@@ -37,7 +38,7 @@ std::string SiteText(const segment::Site& site);
 // "[1024, 4096]", "all_to_all_single [8, 4]", "barrier"; "" if the shape is invalid.
 std::string ShapeText(const segment::Shape& shape);
 
-// The communicator without its records, messages and markers.
+// Copies the communicator without its records, messages and markers.
 void CopyEntry(const segment::CommEntry& entry, const TickClock& clock, CommSnapshot* comm);
 
 // Returns "" if the communicator is consistent, or a description of the first contradiction.

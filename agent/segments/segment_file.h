@@ -28,7 +28,7 @@ class SegmentFile {
   static absl::StatusOr<SegmentFile> Open(const std::string& path);
   // Takes an open file. Messages call the file `path`.
   static absl::StatusOr<SegmentFile> FromDescriptor(const std::string& path, UniqueFd fd);
-  // Another descriptor of the same file. Errors as for Open().
+  // Returns another descriptor of the same file. Errors as for Open().
   absl::StatusOr<SegmentFile> Again() const;
 
   const std::string& path() const { return path_; }

@@ -30,7 +30,7 @@ class SegmentReader {
   static absl::StatusOr<std::unique_ptr<SegmentReader>> Open(const std::string& path);
   static absl::StatusOr<std::unique_ptr<SegmentReader>> FromDescriptor(const std::string& path,
                                                                        UniqueFd fd);
-  // Another reader of the same file, for another thread.
+  // Returns another reader of the same file, for another thread.
   absl::StatusOr<std::unique_ptr<SegmentReader>> Again() const;
   explicit SegmentReader(SegmentFile file) : file_(std::move(file)) {}
   SegmentReader(const SegmentReader&) = delete;

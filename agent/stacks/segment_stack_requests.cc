@@ -56,7 +56,7 @@ bool IsProcFile(int fd) {
   return fstatfs(fd, &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
 }
 
-// The number after `label` in a status file; 0 if there is no such label.
+// Returns the number after `label` in a status file; 0 if there is no such label.
 uint32_t ReadCount(const std::string& status, const std::string& label) {
   const size_t at = status.find(label);
   uint32_t count = 0;

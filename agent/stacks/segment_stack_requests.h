@@ -41,8 +41,8 @@ class SegmentStackRequests {
 
   int signal() const { return answers_.signal; }
 
-  // A descriptor of the process's memory, from a thread that answered; waits at most 50 ms for it.
-  // Not valid: no thread passed one on.
+  // Returns a descriptor of the process's memory, from a thread that answered; waits at most 50 ms
+  // for it. Not valid: no thread passed one on.
   UniqueFd TakeMemory();
 
  private:

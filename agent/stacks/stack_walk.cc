@@ -33,7 +33,7 @@ uint64_t StackWalk::Register(int number) {
   return unw_get_reg(&cursor_, number, &value) == 0 ? value : 0;
 }
 
-// nullopt if its value is not known.
+// Returns nullopt if its value is not known.
 std::optional<uint64_t> StackWalk::FramePointer() {
   unw_word_t value = 0;
   if (unw_get_reg(&cursor_, kFramePointerRegister, &value) != 0) return std::nullopt;
@@ -44,7 +44,7 @@ uint64_t StackWalk::InstructionAddress() {
   return Register(interrupted_ ? kInstructionRegister : UNW_REG_IP) + (at_call_ ? 1 : 0);
 }
 
-// 0 if unknown. Of a part that the compiler split off, the start of the part.
+// Returns 0 if it is unknown; for a part that the compiler split off, the start of the part.
 uint64_t StackWalk::FunctionStart() {
   unw_proc_info_t info = {};
   return unw_get_proc_info(&cursor_, &info) == 0 ? info.start_ip : 0;
@@ -104,8 +104,8 @@ bool StackWalk::StepOtherwise() {
   return StepByFramePointerOrCode() || StepBySearch(kSearchedBytes, least, false);
 }
 
-// Whether no code called the function of the last frame: a program stored its address as a return
-// address, for example makecontext().
+// Returns whether no code called the function of the last frame: a program stored its address as a
+// return address, for example makecontext().
 bool StackWalk::IsStartOfStack() {
   const UnwoundFrame& frame = stack_.frames.back();
   return frame.is_return_address && !source_.IsReturnAddress(frame.address);

@@ -17,7 +17,7 @@
 namespace rollcall {
 namespace {
 
-// In linux/ptrace.h, which clashes with sys/ptrace.h.
+// This stands in linux/ptrace.h, which clashes with sys/ptrace.h.
 constexpr int kEventStop = 128;
 
 // A blocked thread takes some 50 us to wake and stop. A sleep would take longer, so spin until

@@ -51,7 +51,7 @@ class UnwindRegisters {
     has_frame_pointer_ = fp.has_value();
   }
 
-  // All registers, of interrupted code.
+  // Sets all registers: those of interrupted code.
   void SetAll(const ThreadRegisters& registers) {
     registers_ = registers;
     only_frame_ = false;

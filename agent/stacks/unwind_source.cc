@@ -16,7 +16,7 @@ namespace {
 
 // One entry of the binary search table of .eh_frame_hdr. libunwind counts the table in words.
 constexpr size_t kTableEntryBytes = 8;
-// The budget: half a second for a hostile process of one thread, ten for one of a thousand.
+// This is the budget: half a second for a hostile process of one thread, ten for one of a thousand.
 constexpr size_t kWordsOfSample = 1 << 22;
 constexpr size_t kWordsOfThread = 1 << 16;
 // Code that is copied and scanned: so many bytes cost as much as a word that libunwind asks for.

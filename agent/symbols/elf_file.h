@@ -35,7 +35,8 @@ class ElfFile {
 
   FileId id() const { return id_; }
   const std::string& name() const { return name_; }
-  // The root of the file system of the file ("/proc/PID/root"); empty means the agent's root.
+  // Returns the root of the file system of the file ("/proc/PID/root"); empty means the agent's
+  // root.
   const std::string& root() const { return root_; }
   void set_root(std::string root) { root_ = std::move(root); }
   const std::string& build_id() const { return build_id_; }

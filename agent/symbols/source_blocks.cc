@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBlank = -1;
 
-// Of a line with code; kBlank: it has no code.
+// Returns the indentation of a line with code; kBlank: it has no code.
 int Indentation(absl::string_view line) {
   int columns = 0;
   for (const char c : line) {

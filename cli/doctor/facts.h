@@ -194,7 +194,7 @@ struct Facts {
   DaemonFacts daemon;
   GpuFacts gpu;
 
-  // The value of a variable; empty if unset.
+  // Returns the value of a variable; empty if unset.
   std::string Variable(const std::string& name) const {
     const auto at = environment.find(name);
     return at == environment.end() ? "" : at->second;

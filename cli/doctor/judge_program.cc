@@ -35,7 +35,7 @@ std::string SanitizerOptions(const std::string& sanitizer) {
   return sanitizer == "address" ? "ASAN_OPTIONS=verify_asan_link_order=0 " : "";
 }
 
-// The program and its way: "/usr/bin/python3.11 (by /opt/venv/bin/torchrun)".
+// Returns the program and its way: "/usr/bin/python3.11 (by /opt/venv/bin/torchrun)".
 std::string NameOfProgram(const ProgramFacts& program) {
   if (program.scripts.empty()) return program.path;
   return absl::StrCat(program.path, " (by ", program.scripts.front(), ")");

@@ -72,7 +72,7 @@ std::vector<std::string> TrialEnvironment(const Environment& environment,
   return out;
 }
 
-// The line with the loader's reason; empty if it printed nothing.
+// Returns the line with the loader's reason; empty if it printed nothing.
 std::string ReasonIn(const std::string& said) {
   std::string line = CleanText(said.substr(0, said.find('\n')));
   constexpr size_t kMost = 200;

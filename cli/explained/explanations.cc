@@ -26,7 +26,7 @@ constexpr size_t kLongestLine = size_t{64} << 10;  // what comes after it does n
 
 using LowerTexts = std::array<std::string, 3>;
 
-// In the C locale, whatever the locale of the process.
+// Follows the C locale, whatever the locale of the process.
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 std::string Lower(std::string_view text) {

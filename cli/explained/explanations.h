@@ -24,7 +24,7 @@ struct Explanation {
 // In the order of the table: of several rows that match a line, the first is the one to give.
 const std::vector<Explanation>& Explanations();
 
-// The row for this line, or nullptr.
+// Returns the row for this line, or nullptr.
 const Explanation* FindExplanation(std::string_view line);
 
 }  // namespace rollcall

@@ -79,7 +79,7 @@ std::string ToText(const json& value) {
 
 bool IsTrue(const json& value) { return value.is_boolean() && value.get<bool>(); }
 
-// The number of elements of each tensor, computed from its shape.
+// Returns the number of elements of each tensor, computed from its shape.
 std::vector<uint64_t> ReadCounts(const json& shapes) {
   std::vector<uint64_t> counts;
   if (!shapes.is_array()) return counts;
@@ -117,7 +117,7 @@ bool IsOfTorch(const std::string& file) {
   return absl::StrContains(file, "/torch/") || absl::StrContains(file, "/site-packages/");
 }
 
-// The innermost frame outside of torch, else the innermost frame, as "train.py:41 (step)".
+// Returns the innermost frame outside of torch, else the innermost frame, as "train.py:41 (step)".
 std::string FormatCodeLine(const json& frames) {
   const json* best = nullptr;
   if (!frames.is_array()) return "";
@@ -164,7 +164,7 @@ bool ReadCall(const json& entry, DumpedCall* call) {
   return true;
 }
 
-// The host that wrote the dump, if its writer added the environment.
+// Returns the host that wrote the dump, if its writer added the environment.
 std::string ReadHost(const json& top) {
   constexpr const char* kHostKeys[] = {"host_name", "hostname", "host"};
   constexpr const char* kVariables[] = {"NODE_NAME", "SLURMD_NODENAME", "HOSTNAME"};

@@ -26,7 +26,7 @@ class OperationTable {
   explicit OperationTable(const std::set<std::string>& names);
 
   Op FindOp(const std::string& operation) const;
-  // One line for each unknown operation, with its code.
+  // Returns one line for each unknown operation, with its code.
   std::vector<std::string> Warnings() const;
 
   // The arguments on which all ranks must agree: operation, type, count. Dumps do not record root

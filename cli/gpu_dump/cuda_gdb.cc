@@ -65,7 +65,7 @@ class Debugger {
   Debugger(const Debugger&) = delete;
   Debugger& operator=(const Debugger&) = delete;
 
-  // 0 or an errno.
+  // Returns 0 or an errno.
   int Start(const std::vector<std::string>& command) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;

@@ -25,7 +25,8 @@ std::map<std::string, std::string> GpuDumpVariables(const std::string& folder);
 std::string GpuDumpPipe(const std::string& folder, int pid);
 std::string GpuDumpFile(const std::string& folder, int pid);
 
-// Whether a process began with these variables. CUDA reads them when it starts in the process.
+// Returns whether a process began with these variables. CUDA reads them when it starts in the
+// process.
 bool HasGpuDumpVariables(const std::string& environ, const std::string& folder);
 
 // Why no dump may be asked for on this host; empty if it may be. `driver`: the text of

@@ -34,9 +34,9 @@ size_t PlaceRasRanks(const std::vector<RasMember>& members,
                      const std::vector<std::vector<RasRank>>& communicators,
                      std::vector<RasFinding>* findings);
 
-// One finding for each communicator: of several operations, their sum, because a rank that is ahead
-// with one of them may be behind with all together. `left_out`, if not null: the number of findings
-// for which RasBudget has no room, each of which leaves out its communicator.
+// Returns one finding for each communicator: of several operations, their sum, because a rank that
+// is ahead with one of them may be behind with all together. `left_out`, if not null: the number of
+// findings for which RasBudget has no room, each of which leaves out its communicator.
 std::vector<RasFinding> SumUp(const std::vector<RasFinding>& findings, size_t* left_out = nullptr);
 
 // Adds to the incident what RAS has reported of its job. Without verdicts of its own, the incident

@@ -14,8 +14,9 @@ namespace rollcall {
 
 bool IsRasJson(absl::string_view text);
 
-// As ReadRasOutput(): one finding for each operation that ranks of a communicator have launched in
-// different numbers, with all its ranks named; and for the ranks of which RAS has no data.
+// Reads as ReadRasOutput() does: one finding for each operation that ranks of a communicator have
+// launched in different numbers, with all its ranks named; and for the ranks of which RAS has no
+// data.
 std::vector<RasFinding> ReadRasJson(absl::string_view text);
 
 // The ranks of each communicator, also where all have launched the same; at most kMostRanksRead in

@@ -18,8 +18,8 @@
 
 namespace rollcall {
 
-// The port of NCCL_RAS_ADDR: "host:28028", "[::1]:28028". "" is NCCL's own. nullopt if there is
-// none.
+// Returns the port of NCCL_RAS_ADDR: "host:28028", "[::1]:28028". "" is NCCL's own. nullopt if
+// there is none.
 std::optional<uint16_t> RasPort(const std::string& address);
 
 struct RasListener {

@@ -69,11 +69,11 @@ std::vector<RasFinding> ReadRasOutput(const std::string& text);
 // others. None if it leaves out more.
 std::map<int32_t, uint64_t> CountsByRank(const RasFinding& finding);
 
-// One line for each finding.
+// Returns one line for each finding.
 std::vector<std::string> RasInWords(const std::vector<RasFinding>& findings);
 
-// The job as RAS sees it, for the rules: without operations and without the ranks it does not name.
-// Returns the number of findings that are left out.
+// Returns the job as RAS sees it, for the rules: without operations and without the ranks it does
+// not name. Returns the number of findings that are left out.
 size_t FillModel(const std::vector<RasFinding>& findings, JobModel* model);
 
 }  // namespace rollcall

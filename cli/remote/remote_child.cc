@@ -173,7 +173,7 @@ class Talk {
     }
   }
 
-  // The last line of its stderr, for people.
+  // Returns the last line of its stderr, for people.
   std::string LastError() {
     ReadErrors();
     std::string last;

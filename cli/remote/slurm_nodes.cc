@@ -80,7 +80,7 @@ absl::StatusOr<SlurmJob> ParseSlurmJob(absl::string_view text) {
     if (Runs(job)) running.push_back(&job);
   }
   if (running.empty()) return NoneRuns(jobs);
-  // Of a heterogeneous job, the first component.
+  // The first component stands for a heterogeneous job.
   const Fields& first = *running.front();
   if (running.size() > 1 && first.count("ArrayTaskId") != 0) return ManyTasks(running);
   return SlurmJob{first.at("JobId"), first.at("NodeList")};

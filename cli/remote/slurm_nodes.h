@@ -21,8 +21,8 @@ struct SlurmJob {
   std::string nodes;  // as Slurm writes a list, "node[01-04,7]"
 };
 
-// An error, for people: it does not run, or it is an array of which several tasks run, each a job
-// of its own.
+// Returns an error, for people, if the job does not run, or is an array of which several tasks run,
+// each a job of its own.
 absl::StatusOr<SlurmJob> ParseSlurmJob(absl::string_view text);
 
 // `scontrol show hostnames`, of which the answer is a node a line: ParseHosts().

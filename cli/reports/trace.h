@@ -15,8 +15,8 @@ namespace v1 {
 class Incident;
 }
 
-// The ranks of a trace without --rank: culprits first, then waiting ranks, then the lowest, 64 of
-// them in ascending order. The job may have fewer.
+// Returns the ranks of a trace without --rank: culprits first, then waiting ranks, then the lowest,
+// 64 of them in ascending order. The job may have fewer.
 std::vector<int32_t> RanksForTrace(const v1::Incident& incident);
 
 // Parses --rank ("0-3,7", each once and in ascending order). Empty if it is not such a list, or has

@@ -11,7 +11,7 @@
 namespace rollcall {
 namespace {
 
-// Of a rank and its workers, which inherit its number, the rank itself came first.
+// A rank's workers inherit its number, and the rank itself came first.
 std::map<int32_t, int32_t> LiveRanks(const JobState& job) {
   std::map<int32_t, int32_t> ranks;
   for (size_t i = 0; i < job.processes.size(); ++i) {

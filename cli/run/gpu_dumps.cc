@@ -70,7 +70,7 @@ FileSize LookAtDump(const std::string& path) {
   return size;
 }
 
-// The last line of what the debugger printed: its reason for not going on.
+// Returns the last line of what the debugger printed: its reason for not going on.
 std::string LastLine(const std::string& text, const Redactor& redactor) {
   std::string last;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {

@@ -23,7 +23,7 @@ class HangAction {
   HangAction(const RunFlags& flags, const InheritedSignals& inherited,
              std::unique_ptr<LocalProgress> local, std::function<void()> abort);
 
-  // For an incident of the job: acts as --on-hang requests, if it may.
+  // Acts on an incident of the job: acts as --on-hang requests, if it may.
   void ActIfDue(const ConfirmedIncident& incident);
 
  private:

@@ -96,7 +96,7 @@ class IncidentWatch {
   int64_t answered_ns_ = 0;  // the time of the last answer from Fetch(), monotonic
 };
 
-// The lines for stderr: what happened, what to do, where the report is.
+// Returns the lines for stderr: what happened, what to do, where the report is.
 std::string IncidentLines(const v1::Incident& incident);
 
 }  // namespace rollcall

@@ -16,7 +16,7 @@ std::string NameOfJob(const std::vector<std::string>& command);
 // This process's environment with `changes`, as "NAME=VALUE".
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& changes);
 
-// The value of the variable with one more part.
+// Returns the value of the variable with one more part.
 std::string Appended(const char* variable, const std::string& last, char separator);
 std::string Prepended(const char* variable, const std::string& first, char separator);
 

@@ -17,7 +17,7 @@ struct JUnitRun {
   std::string verdicts;  // what `rollcall run` printed about all incidents
 };
 
-// The whole file.
+// Returns the whole file.
 std::string JUnitText(const JUnitRun& run);
 // The file while the job runs: an error, which stays if the end is never written.
 std::string JUnitTextOfUnended(const std::string& job);

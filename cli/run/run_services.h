@@ -42,7 +42,7 @@ class RunServices {
   // What the job's processes need in their environment.
   std::map<std::string, std::string> EnvironmentOfJob() const;
 
-  // The folder of the segments; empty if Rollcall made none.
+  // Returns the folder of the segments; empty if Rollcall made none.
   const std::string& folder() const { return directory_->path(); }
   bool has_library() const { return !library_.empty(); }
   IncidentWatch* incidents() { return incidents_.get(); }  // nullptr if there is no daemon

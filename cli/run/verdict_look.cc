@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::string_view kPrefix = "rollcall: ";
 
-// The cells of the screen, at one for each character.
+// Returns the cells of the screen, at one for each character.
 size_t Width(absl::string_view text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !IsUtf8Tail(c); }));

@@ -48,7 +48,7 @@ class DaemonSecurity {
   // nullptr without TLS.
   const TlsFiles* tls() const { return tls_.get(); }
   std::shared_ptr<const TlsFiles> shared_tls() const { return tls_; }
-  // The certificate for the page; empty without TLS.
+  // Returns the certificate for the page; empty without TLS.
   TlsSource page_tls();
   // Whether callers of other hosts can be known.
   bool KnowsRemoteCallers() const;
@@ -81,7 +81,7 @@ class DaemonSecurity {
   std::shared_ptr<const TlsContext> page_context_ ABSL_GUARDED_BY(page_mutex_);
 };
 
-// A random token for the address of a page. "" if the system has no random numbers.
+// Returns a random token for the address of a page. "" if the system has no random numbers.
 std::string MakePageToken();
 
 }  // namespace rollcall

@@ -14,7 +14,7 @@
 namespace rollcall {
 namespace {
 
-// 0 if unknown. A time that is not a number, or that cannot be, is not known.
+// Returns 0 if it is unknown. A time that is not a number, or that cannot be, is not known.
 int64_t SinceNs(double waited_seconds, int64_t now_ns) {
   const double most = static_cast<double>(limits::kOldestNs) / kSecond;
   if (!(waited_seconds > 0 && waited_seconds <= most)) return 0;

@@ -49,7 +49,7 @@ bool IsFixed(const FieldDescriptor* field) {
   }
 }
 
-// Of a text outside of its object: the allocator takes more than its length.
+// Returns the bytes of a text outside of its object: the allocator takes more than its length.
 uint64_t BytesOfText(uint64_t length) {
   constexpr uint64_t kInsideTheObject = 15, kOfAllocator = 32;
   return length <= kInsideTheObject ? 0 : length + kOfAllocator;

@@ -16,7 +16,7 @@ namespace rollcall {
 
 class ParsedSize {
  public:
-  // For messages of this type, parsed into an arena.
+  // Measures messages of this type, parsed into an arena.
   explicit ParsedSize(const google::protobuf::Descriptor* type);
 
   // Bytes, at least as many as the parsed message takes. nullopt if this is not such a message, or

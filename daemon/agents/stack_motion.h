@@ -16,7 +16,7 @@ class ProcessStack;
 // Returns kUnknown if one of the samples has no frames.
 Motion MotionBetween(const v1::ProcessStack& before, const v1::ProcessStack& after);
 
-// The functions of all threads, each once, separated by blanks.
+// Returns the functions of all threads, each once, separated by blanks.
 std::string FunctionNames(const v1::ProcessStack& stack);
 
 }  // namespace rollcall

@@ -53,10 +53,10 @@ struct StackResult : StackPurpose {
 // A request of the start watch. `processes` are indices in the job's state.
 StackRequest MakeStackRequest(const JobState& state, const std::vector<int32_t>& processes);
 
-// A request of an incident, with its culprits and ranks.
+// Returns a request of an incident, with its culprits and ranks.
 StackRequest MakeStackRequest(const JobState& state, const IncidentEvent& event);
 
-// A request of a person, for the living processes of the given ranks and hosts.
+// Returns a request of a person, for the living processes of the given ranks and hosts.
 StackRequest MakeStackRequest(const JobState& state, const v1::TakeStacksRequest& wanted);
 
 }  // namespace rollcall

@@ -302,7 +302,7 @@ void AddOtherThreads(const v1::ProcessStack& stack, Standing* standing) {
   }
 }
 
-// Of all threads: those of a server's library are not in the program.
+// Looks at all threads: those of a server's library are not in the program.
 bool HasServer(const v1::ProcessStack& stack) {
   return std::any_of(stack.threads().begin(), stack.threads().end(),
                      [&](const v1::ThreadStack& thread) {

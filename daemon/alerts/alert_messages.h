@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-// The body for a webhook of Teams.
+// Returns the body for a webhook of Teams.
 std::string TeamsMessage(const AlertValues& values, AlertEvent event);
 
 // The requests to Opsgenie, in this order. `url`: of the service, without a path. kInvalidArgument:
@@ -21,8 +21,8 @@ absl::StatusOr<std::vector<AlertRequest>> OpsgenieRequests(const std::string& ur
                                                            const AlertValues& values,
                                                            AlertEvent event);
 
-// An Event for the pod of each culprit; none if no culprit has a pod. `url`: of the API server.
-// kInvalidArgument: the token is malformed.
+// Returns an Event for the pod of each culprit; none if no culprit has a pod. `url`: of the API
+// server. kInvalidArgument: the token is malformed.
 absl::StatusOr<std::vector<AlertRequest>> KubernetesRequests(const std::string& url,
                                                              const std::string& token,
                                                              const AlertValues& values,
@@ -34,8 +34,8 @@ AlertRequest CloudEventRequest(const std::string& url, const AlertValues& values
 AlertRequest KafkaRequest(const std::string& url, const AlertValues& values,
                           const AlertMessage& message);
 
-// The mail to these addresses, for `sendmail -t`. Its later mails refer to the first, so that
-// programs of mail show them as one thread. `from` may be "".
+// Returns the mail to these addresses, for `sendmail -t`. Its later mails refer to the first, so
+// that programs of mail show them as one thread. `from` may be "".
 std::string AlertMail(const std::string& to, const std::string& from, const AlertValues& values,
                       const AlertMessage& message);
 

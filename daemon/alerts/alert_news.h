@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-// The cause of the root verdict; "" if there is none.
+// Returns the cause of the root verdict; "" if there is none.
 std::string RootCause(const v1::Incident& incident);
 
 // The root cause, its culprits in an order of their own, the line of the first one, the first

@@ -33,7 +33,7 @@ nlohmann::ordered_json JsonOf(const AlertValues& values);
 // "2026-11-20T19:30:00Z".
 std::string Rfc3339(const google::protobuf::Timestamp& time);
 
-// The text without control characters and with at most `most` bytes.
+// Returns the text without control characters and with at most `most` bytes.
 std::string OneLine(const std::string& text, size_t most);
 
 // Replaces bytes that are not UTF-8: texts come from jobs, and the library throws on such bytes.

@@ -76,7 +76,7 @@ struct AlertMessage {
 // "<incident>/<sequence>": equal for all attempts to deliver one alert, and for no other alert.
 std::string AlertKey(const AlertMessage& message);
 
-// The message for one receiver. `where` is the target with "@FILE" replaced. Pure.
+// Returns the message for one receiver. `where` is the target with "@FILE" replaced. Pure.
 std::string AlertBody(const AlertTarget& target, const std::string& where,
                       const AlertOptions& options, const AlertMessage& message);
 // The requests that deliver the message, for the kinds that have an address. Pure.

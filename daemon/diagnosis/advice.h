@@ -17,12 +17,12 @@ struct AdviceEntry {
   const char* text;  // what to check and what to change
 };
 
-// The advice for a verdict, best match first: up to three known mistakes, then the general advice
-// for the cause. Known mistakes are guesses, and their text admits it, except for those that rest
-// on facts. Empty for consequences: their root has the advice.
+// Returns the advice for a verdict, best match first: up to three known mistakes, then the general
+// advice for the cause. Known mistakes are guesses, and their text admits it, except for those that
+// rest on facts. Empty for consequences: their root has the advice.
 std::vector<Advice> AdviceFor(const Verdict& verdict);
 
-// The tables, for the documentation and its test, each with the most specific entry first.
+// Returns the tables, for the documentation and its test, each with the most specific entry first.
 const std::vector<AdviceEntry>& FactAdvice();   // by what is known of the culprits' processes
 const std::vector<AdviceEntry>& StackAdvice();  // by what the culprits' stacks show
 // Advice by what the ranks of a job wait in that stands still outside of recorded calls.

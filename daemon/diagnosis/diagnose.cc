@@ -187,7 +187,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   return verdicts;
 }
 
-// The earliest contradictions, at most kMostMismatches.
+// Returns the earliest contradictions, at most kMostMismatches.
 std::vector<const Verdict*> Diagnoser::FirstMismatches() {
   std::vector<const Verdict*> first;
   if (!may_mismatch_) return first;

@@ -15,8 +15,8 @@
 
 namespace rollcall {
 
-// The verdicts on a job, with summary and advice. Empty if nothing is wrong, or no rank has waited
-// for long enough. Otherwise the first verdict is the root cause. A verdict that another one
+// Returns the verdicts on a job, with summary and advice. Empty if nothing is wrong, or no rank has
+// waited for long enough. Otherwise the first verdict is the root cause. A verdict that another one
 // explains (is_consequence) follows later; warnings come last.
 std::vector<Verdict> Diagnose(const JobState& job, int64_t now_ns, const Limits& limits);
 

@@ -26,7 +26,7 @@ class MembersByProcess {
     }
   }
 
-  // The member of the process with the lowest rank; nullptr if the process is not a member.
+  // Returns the member of the process with the lowest rank; nullptr if the process is not a member.
   const Member* Find(int32_t process) const {
     const Entry wanted(process, nullptr);
     const auto at = std::lower_bound(members_.begin(), members_.end(), wanted, IsBefore);

@@ -73,7 +73,7 @@ JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
   return fallen;
 }
 
-// The members of the communicators, and the ranks that ended before they joined one. Skips
+// Returns the members of the communicators, and the ranks that ended before they joined one. Skips
 // ranks that ended before the creation of all of them: they belong to an earlier attempt.
 ProcessSet Members(const JobState& job) {
   ProcessSet members;
@@ -262,7 +262,7 @@ std::vector<int32_t> GlobalRanks(const JobState& job, const ProcessSet& processe
   return ranks;
 }
 
-// The ranks that failed first, and the time until the next rank ended.
+// Returns the ranks that failed first, and the time until the next rank ended.
 std::string Order(const JobState& job, const ProcessSet& first, int64_t next_ns) {
   const std::vector<int32_t> ranks = GlobalRanks(job, first);
   const int64_t apart = next_ns - FailedAt(job.processes[*first.begin()]);

@@ -111,7 +111,7 @@ class Roots {
     return order;
   }
 
-  // The earliest cycles, at most kMostRoots.
+  // Returns the earliest cycles, at most kMostRoots.
   std::vector<size_t> CyclesInOrder() const {
     const auto since = [&](size_t cycle) {
       int64_t first = INT64_MAX;

@@ -18,7 +18,7 @@ constexpr size_t kMostSteps = 8;  // to name
 
 using Step = std::pair<int64_t, std::string>;  // with its phase
 
-// The step of most of these processes; in a tie the later step.
+// Returns the step of most of these processes; in a tie the later step.
 Step MostCommonStep(const JobState& job, const std::vector<int32_t>& processes) {
   std::map<Step, int> ranks;
   for (const int32_t process : processes) {

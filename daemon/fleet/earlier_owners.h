@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What earlier owners of a job have found out, read from the database. One thread uses it.
+// Reads from the database what earlier owners of a job have found out. One thread uses it.
 #pragma once
 
 #include <functional>

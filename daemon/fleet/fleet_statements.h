@@ -7,7 +7,7 @@
 
 namespace rollcall {
 
-// What no daemon needs any more. A dead daemon's row stays as long as jobs are its.
+// These delete what no daemon needs any more. A dead daemon's row stays as long as jobs are its.
 inline constexpr const char* kPruneFleet[] = {
     R"sql(
 WITH gone AS MATERIALIZED (

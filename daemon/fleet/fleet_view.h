@@ -13,11 +13,11 @@ namespace rollcall {
 class FleetView {
  public:
   virtual ~FleetView() = default;
-  // The living ones, this one included.
+  // Returns the living ones, this one included.
   virtual std::vector<DaemonRow> Daemons() const = 0;
   // The name of this one; empty if there is no fleet.
   virtual std::string self() const = 0;
-  // The owner of the job, as far as known. An empty tenant means any.
+  // Returns the owner of the job, as far as known. An empty tenant means any.
   virtual std::optional<DaemonRow> OwnerOf(const std::string& tenant,
                                            const std::string& job) const = 0;
   // Whether this daemon can prove that no other has its place.

@@ -52,7 +52,7 @@ class JobClaims : public JobOwnership {
   // The database has answered that these jobs are this daemon's, with these tokens. Returns the
   // jobs that are so no longer.
   std::vector<JobId> Compare(const std::map<JobId, int64_t>& mine, Reports* answered);
-  // The jobs to claim in one statement.
+  // Returns the jobs to claim in one statement.
   std::vector<JobId> ToClaim() const;
   struct Claimed {
     std::vector<JobId> lost;    // taken without the database, and another daemon has them

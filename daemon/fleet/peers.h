@@ -59,7 +59,7 @@ class Peers {
   void Close();
 
   const PeerOptions& options() const;
-  // The living daemons without this one.
+  // Returns the living daemons without this one.
   std::vector<DaemonRow> Others() const;
   // Whether it has not answered its last query.
   bool IsSilent(const DaemonRow& peer) const;
@@ -76,7 +76,8 @@ class Peers {
   // See QuerySource::StreamStacks().
   absl::Status TakeStacks(const PeerAsk& ask, const v1::TakeStacksRequest& request,
                           const std::function<bool(const v1::ProcessStack&)>& on_stack);
-  // As QuerySource::LookAtJob(): `goes_on` is asked several times a second. kCancelled: it refused.
+  // Asks as QuerySource::LookAtJob() does: `goes_on` is asked several times a second. kCancelled:
+  // it refused.
   absl::StatusOr<std::vector<v1::HostLook>> LookAtJob(const PeerAsk& ask,
                                                       const v1::LookRequest& request,
                                                       const std::function<bool()>& goes_on);

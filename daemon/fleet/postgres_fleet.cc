@@ -79,7 +79,7 @@ class PostgresFleet : public FleetStore {
   absl::Status Settle(const DaemonRow& self);
 
   PostgresOptions options_;
-  // Which self may have given up: the answer did not come.
+  // The jobs that self may have given up: the answer did not come.
   std::set<JobId> unsettled_;
   std::unique_ptr<PostgresDatabase> db_;
   bool has_row_ = false;  // this start of the daemon had the row of its name

@@ -32,10 +32,10 @@ namespace rollcall {
 inline constexpr int kUsualIncidents = 100;  // default length of a list
 inline constexpr int kMostIncidents = 1000;
 
-// The job of the incident. Incidents of earlier releases have neither tenant nor attempt.
+// Returns the job of the incident. Incidents of earlier releases have neither tenant nor attempt.
 JobKey ReadJobKey(const v1::Incident& incident);
 
-// The n of an id (daemon/model/incident_id.h); 0 if the id has none.
+// Returns the n of an id (daemon/model/incident_id.h); 0 if the id has none.
 int IncidentNumber(const v1::Incident& incident);
 
 struct HistoryLimits {
@@ -91,7 +91,7 @@ class History {
   // Answers one query of a person. kInvalidArgument also for a query of a later release.
   virtual absl::StatusOr<v1::HistoryAnswer> Answer(const v1::HistoryQuery& query) const = 0;
 
-  // The same for one request of history_query.h.
+  // Answers one request of history_query.h in the same way.
   template <typename Request>
   absl::StatusOr<HistoryAnswerTo<Request>> Ask(const Request& request) const {
     return AnswerIn<Request>(Answer(QueryOf(request)));
@@ -99,7 +99,7 @@ class History {
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request) const;
   absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 
-  // The highest n of the ids "<job>-<n>" of each job, of all its attempts.
+  // Returns the highest n of the ids "<job>-<n>" of each job, of all its attempts.
   virtual absl::StatusOr<std::map<JobId, int>> LastNumbers() const = 0;
 
   // Where several daemons share the store: of this one's jobs, and the silences of all. A job is

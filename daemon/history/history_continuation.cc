@@ -46,7 +46,7 @@ class Scope {
     if (job_ != nullptr) return absl::Substitute("$0 = ? AND job = ?", dialect_.tenant);
     return OfOwner("incidents");
   }
-  // Of a table with the columns tenant and job.
+  // Narrows a table with the columns tenant and job.
   std::string OfJobs(const char* table) const {
     return job_ != nullptr ? "tenant = ? AND job = ?" : OfOwner(table);
   }

@@ -57,7 +57,7 @@ class HistoryForwarder {
   // The spool has something new.
   void Wake();
 
-  // The outcome of the first attempt, or kUnavailable after this time.
+  // Returns the outcome of the first attempt, or kUnavailable after this time.
   absl::Status AwaitFirstAttempt(std::chrono::nanoseconds patience) const;
 
   using Use = HistoryUse;  // that for questions gives the server more time

@@ -93,7 +93,7 @@ class Import {
     return status;
   }
 
-  // All of it or nothing: what is there of a job counts as another daemon's.
+  // Copies all of it or nothing: what is there of a job counts as another daemon's.
   absl::Status CopyJobs(const Continuation& rest) {
     const ImportCounts before = counts_;
     absl::Status status = to_->Begin();

@@ -24,7 +24,7 @@ struct ImportCounts {
   std::vector<std::string> clashes;
 };
 
-// Told after each batch; may be empty.
+// The import calls it after each batch; may be empty.
 using ImportProgress = std::function<void(const ImportCounts&)>;
 
 // Copies what `to` does not have: an incident with its alerts, the hosts and attempts of a job, a

@@ -54,7 +54,7 @@ class HistoryKeeper {
   // Returns kUnavailable, with the reason, if the file is unusable and not optional.
   absl::Status Start();
 
-  // The highest n of the job's ids "<job>-<n>", saved or not; 0 if there is none.
+  // Returns the highest n of the job's ids "<job>-<n>", saved or not; 0 if there is none.
   int LastNumber(const JobId& job) const;
   // Another daemon has given ids up to this one.
   void RaiseNumber(const JobId& job, int number);
@@ -95,7 +95,7 @@ class HistoryKeeper {
   // this one.
   absl::StatusOr<v1::HistoryAnswer> Answer(const v1::HistoryQuery& query,
                                            const HistoryCaller& caller = {}) const;
-  // The same for one request of history_query.h.
+  // Answers one request of history_query.h in the same way.
   template <typename Request>
   absl::StatusOr<HistoryAnswerTo<Request>> Ask(const Request& request,
                                                const HistoryCaller& caller = {}) const {

@@ -72,7 +72,7 @@ SqlText UnionOf(const std::vector<SqlText>& parts) {
   return all;
 }
 
-// The value of a text that narrows the query; empty if it does not.
+// Returns the value of a text that narrows the query, and nothing for an empty text.
 SqlText UnlessEmpty(const std::string& text) { return text.empty() ? SqlText() : SqlText(text); }
 
 // Reads the tenants of the request; empty means all. Returns false if no tenant is left.
@@ -115,7 +115,7 @@ class Question {
   SqlText OfWeeks(const std::vector<int64_t>& weeks) const;
   SqlText OfFacts(const Times& times) const;
   SqlText Whole(const std::vector<int64_t>& weeks, const std::vector<Times>& rest) const;
-  // Of every part; with more of one.
+  // Returns the fillings of every part, with more of one.
   SqlFillings Fillings(const SqlFillings& more) const;
   absl::Status AddNewest(SqlDatabase* db, v1::IncidentCount* count) const;
 

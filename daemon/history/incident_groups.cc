@@ -77,8 +77,8 @@ void AddOnce(const std::string& name, Names* names) {
   added->set_hangs(1);
 }
 
-// What a reader should suspect: the host that came back most often, else the rank. "" for names
-// that come back by chance.
+// Returns what a reader should suspect: the host that came back most often, else the rank. "" for
+// names that come back by chance.
 std::string WhatComesBack(const v1::IncidentGroup& group) {
   const auto most = [&group](const Names& names) {
     const auto at = std::max_element(names.begin(), names.end(), [](const auto& a, const auto& b) {

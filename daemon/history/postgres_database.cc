@@ -273,8 +273,8 @@ Connection Open(const std::string& url, const PostgresTimes& times) {
   return Connection(PQconnectdbParams(names.data(), values.data(), 1));
 }
 
-// What an operator types next. libpq has no codes for failed connections, only messages of the
-// server, which its settings may translate.
+// Returns what an operator types next. libpq has no codes for failed connections, only messages of
+// the server, which its settings may translate.
 std::string AdviceFor(PGconn* connection, const std::string& shown) {
   const char* const said = PQerrorMessage(connection);
   if (PQconnectionNeedsPassword(connection) != 0) {

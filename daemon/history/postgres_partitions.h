@@ -26,7 +26,7 @@ struct Partition {
   int64_t bytes = 0;  // with its indexes, on the server's disk
 };
 
-// The oldest first.
+// Returns the partitions, the oldest first.
 absl::StatusOr<std::vector<Partition>> ListPartitions(SqlDatabase* db, const std::string& table);
 
 absl::Status DropPartition(SqlDatabase* db, const std::string& table, int64_t week);

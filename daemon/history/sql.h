@@ -148,7 +148,7 @@ class SqlTransaction {
 absl::Status InsertRows(SqlDatabase* db, absl::string_view text,
                         const std::vector<std::vector<SqlValue>>& rows);
 
-// The first value of the first row; 0 if there is none or the statement fails.
+// Returns the first value of the first row; 0 if there is none or the statement fails.
 int64_t ReadInteger(SqlDatabase* db, const std::string& text);
 
 }  // namespace rollcall

@@ -73,7 +73,7 @@ class SqlHistory : public History {
   // A write has failed, and its transaction has left nothing behind.
   virtual void NoteUndone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
 
-  // For ReplaceFacts(): the incident has none now.
+  // ReplaceFacts() uses it: the incident has none now.
   absl::Status SaveFacts(const IncidentRow& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HistoryDialect& dialect_;

@@ -33,7 +33,7 @@ class SqliteHistory : public SqlHistory {
   // Renames a damaged file, and SQLite's files beside it. Returns false if that failed.
   static bool RenameDamaged(const std::string& path);
 
-  // Whether the path still leads to the opened file.
+  // Returns whether the path still leads to the opened file.
   bool IsInPlace() const override;
 
  protected:

@@ -51,8 +51,8 @@ class BookReader {
   // incidents of other daemons, in a newer state than the history's.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
                                                  std::vector<v1::Incident> newer = {}) const;
-  // A query over all of the history (history_query.h). Hangs that last cost what they cost now.
-  // `newer`: as above.
+  // Answers a query over all of the history (history_query.h). Hangs that last cost what they cost
+  // now. `newer`: as above.
   template <typename Request>
   absl::StatusOr<HistoryAnswerTo<Request>> Ask(const Request& request,
                                                const std::vector<v1::Incident>& newer,

@@ -13,7 +13,7 @@ namespace {
 using google::protobuf::FieldMask;
 using google::protobuf::util::FieldMaskUtil;
 
-// All fields but the large ones.
+// Returns all fields but the large ones.
 FieldMask FieldsInBrief() {
   FieldMask brief;
   const auto* const fields = v1::Incident::descriptor();

@@ -28,7 +28,7 @@ class IncidentTable {
   const JobIncidents* Find(const JobKey& job) const;
   IncidentRecord* Find(const JobKey& job, const std::string& incident);
   bool Has(const JobId& job) const;
-  // The attempts of the job, oldest first.
+  // Returns the attempts of the job, oldest first.
   std::vector<JobIncidents*> AttemptsOf(const JobId& job);
   // Finds the attempt, or begins it after the job's incidents in the history.
   JobIncidents* Open(const JobKey& job, const HistoryKeeper& history);

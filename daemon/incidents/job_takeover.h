@@ -39,7 +39,7 @@ class JobTakeover {
   // The same, unless the job has come back meanwhile: for a thread that finds out late.
   void ReleaseUnowned(const JobId& job);
 
-  // The attempts that an earlier daemon recorded; once, as soon as the history is open.
+  // Returns the attempts that an earlier daemon recorded; once, as soon as the history is open.
   std::map<JobKey, AttemptFacts> ConsumeAttempts();
   // SaveAttempts() must get these: all once after a new file replaced the history, and those of a
   // job that was adopted.

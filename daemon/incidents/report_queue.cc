@@ -275,7 +275,7 @@ void ReportQueue::Core::RecordLoss(const JobKey& job, const std::string& id,
   if (folder.empty()) written.push_back({job, id, "", absl::StrCat("not written: ", problem)});
 }
 
-// Number of incidents.
+// Returns the number of incidents.
 size_t ReportQueue::Core::Unwritten() const {
   const bool alone = !writing.empty() && waiting.count(writing) == 0;  // no newer state waits
   return waiting.size() + (alone ? 1 : 0);

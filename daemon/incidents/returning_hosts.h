@@ -30,8 +30,8 @@ class ReturningHosts {
   int64_t started_ns() const { return started_ns_; }
 
   bool Awaits(const JobIncidents& job, int64_t now_ns) const;
-  // What a diagnosis cannot see of its job, in words; empty if it sees all. `began_ns`: when the
-  // job began.
+  // Returns what a diagnosis cannot see of its job, in words; empty if it sees all. `began_ns`:
+  // when the job began.
   std::string WhatIsNotSeen(const JobState& state, const JobIncidents& job, int64_t began_ns) const;
 
  private:

@@ -59,10 +59,10 @@ class Silences {
   // Takes what other daemons have stored: silences that have begun, or that were ended.
   Merged Merge(const std::vector<v1::Silence>& stored, int64_t now_ns);
 
-  // The silences that fit the incident; the one that ends last comes last. The next call that
-  // changes something invalidates them.
+  // Returns the silences that fit the incident; the one that ends last comes last. The next call
+  // that changes something invalidates them.
   std::vector<v1::Silence*> FindAll(const v1::Incident& incident, int64_t now_ns);
-  // The last of them, or nullptr.
+  // Returns the last of them, or nullptr.
   v1::Silence* Find(const v1::Incident& incident, int64_t now_ns);
 
   // Returns the silences that have not ended and that `tenants` may see; the one that ends next

@@ -7,7 +7,7 @@
 
 namespace rollcall {
 
-// The facts by which IncidentLife recognizes the incident. Times are the wall clock's.
+// Returns the facts by which IncidentLife recognizes the incident. Times are the wall clock's.
 Incident FromStored(const v1::Incident& incident);
 
 }  // namespace rollcall

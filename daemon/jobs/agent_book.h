@@ -69,7 +69,8 @@ class AgentBook {
   // When the oldest tick came that is not applied; 0 if all are.
   int64_t OldestUnapplied() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // How late the usual tick came in the last seconds: so late, or less, were `share` of them.
+  // Returns how late the usual tick came in the last seconds: so late, or less, were `share` of
+  // them.
   int64_t UsualLateness(int64_t now_ns, double share) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The agent was asked to tick at this pace from now on.

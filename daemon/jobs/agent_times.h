@@ -27,8 +27,8 @@ class AgentTimes {
   // files has no limits: it may be of another host, and is as old as the file.
   AgentTimes(const AgentBook::Origin& origin, int64_t since_ns);
 
-  // The time on the daemon's clock; 0 (never) stays 0. One that cannot be becomes the nearest one
-  // that can, and adds to `dropped` (may be nullptr).
+  // Returns the time on the daemon's clock; 0 (never) stays 0. One that cannot be becomes the
+  // nearest one that can, and adds to `dropped` (may be nullptr).
   int64_t OnDaemonClock(int64_t time_ns, DroppedCounts* dropped) const;
 
   // What a time on the daemon's clock differs from one by the agent's first estimate: the estimate

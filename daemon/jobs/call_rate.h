@@ -30,7 +30,7 @@ class CallRate {
   // Calls per second of an average rank, between the last two calls of Count(). 0 if no rank moves,
   // or there are not two values yet.
   double now() const { return history_.empty() ? 0 : history_.back(); }
-  // One value for each interval, oldest first.
+  // Returns one value for each interval, oldest first.
   const std::deque<double>& history() const { return history_; }
 
  private:

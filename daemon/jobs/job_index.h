@@ -38,22 +38,22 @@ class JobIndex {
   std::shared_ptr<StoredJob> At(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool Has(const JobKey& key) const { return At(key) != nullptr; }
   size_t CountAttempts() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The number of jobs, whatever their attempts.
+  // Returns the number of jobs, whatever their attempts.
   size_t CountJobs(const Tenants& tenants = Tenants::All()) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // All attempts of all jobs.
+  // Returns all attempts of all jobs.
   std::vector<JobKey> Keys() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The newest attempt of each job, by name: of `most` jobs at most.
   std::vector<JobKey> NewestKeys(size_t most = SIZE_MAX,
                                  const Tenants& tenants = Tenants::All()) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // All attempts of one job, oldest first.
+  // Returns all attempts of one job, oldest first.
   std::vector<JobKey> KeysOf(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // All attempts of all jobs with this name, of any tenant.
   std::vector<JobKey> AllKeys(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // All attempts of all jobs of the tenant.
+  // Returns all attempts of all jobs of the tenant.
   std::vector<JobKey> KeysOfTenant(const std::string& tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // All attempts of one job, newest first.
+  // Returns all attempts of one job, newest first.
   std::vector<AttemptRef> AttemptsFor(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job of that name: the tenant's; for "" the default tenant's, else the first of any tenant;
   // the newest attempt, if the selector names no attempt.

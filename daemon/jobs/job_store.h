@@ -51,7 +51,7 @@ class JobStore {
   // Routes and applies a tick, for all jobs at once. If false, the agent must connect again and
   // send everything. `came_ns`: as ProcessPlaces::Route().
   bool Apply(const AgentName& agent, const v1::Tick& tick, int64_t came_ns);
-  // By the only agent of the host.
+  // The tick comes from the only agent of the host.
   void Apply(const std::string& host, const v1::Tick& tick, int64_t came_ns) {
     Apply(AgentName{host, host, 0, true}, tick, came_ns);
   }
@@ -84,7 +84,8 @@ class JobStore {
   void Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const;
   // A copy: for small jobs. An empty state for a job that is not known.
   JobState Get(const JobKey& key) const;
-  // When its first process began, on the daemon's clock. 0 if one began earlier than is known.
+  // Returns when its first process began, on the daemon's clock. 0 if one began earlier than is
+  // known.
   int64_t BeganNs(const JobKey& key) const;
   // Rises with every call that may have changed the job.
   uint64_t Version(const JobKey& key) const;

@@ -24,7 +24,7 @@ class OwnLateness {
     while (!late_.empty() && late_.front().first < now_ns - window_ns_) late_.pop_front();
   }
 
-  // The sum over the window.
+  // Returns the sum over the window.
   int64_t Total() const {
     int64_t total = 0;
     for (const auto& [at_ns, late_ns] : late_) total += late_ns;

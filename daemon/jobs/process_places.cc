@@ -77,8 +77,8 @@ std::vector<uint64_t> JoinedBy(const v1::ProcessUpdate& update) {
   return ids;
 }
 
-// A time of the agent on the daemon's clock; `unknown_ns` for 0. What cannot be is not counted
-// here: StoredJob::Apply() does.
+// Returns a time of the agent on the daemon's clock; `unknown_ns` for 0. What cannot be is not
+// counted here: StoredJob::Apply() does.
 int64_t OnDaemonClock(int64_t time_ns, const AgentTimes& times, int64_t unknown_ns) {
   return time_ns == 0 ? unknown_ns : times.OnDaemonClock(time_ns, nullptr);
 }

@@ -59,7 +59,8 @@ void StoredJob::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& upda
   if (shared_->counters != nullptr) shared_->counters->CountDropped(dropped);
 }
 
-// Index of the agent in the job; -1 if the tick was read from files, or the agent is one too many.
+// Returns the index of the agent in the job; -1 if the tick was read from files, or the agent is
+// one too many.
 int32_t StoredJob::AddAgent(const AgentBook::AgentPtr& agent) {
   if (agent == nullptr) return -1;
   const AgentName& name = AgentBook::Name(agent);

@@ -64,9 +64,10 @@ class StoredJob {
   uint64_t version() const { return version_; }  // of the model
   bool has_twin() const { return has_twin_; }
 
-  // When its first process began, on the daemon's clock. 0 if one began earlier than is known.
+  // Returns when its first process began, on the daemon's clock. 0 if one began earlier than is
+  // known.
   int64_t began_ns() const { return began_ns_; }
-  // One caller at a time.
+  // The callers call it one at a time.
   void SetBegan(int64_t process_began_ns);
 
  private:

@@ -218,8 +218,8 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, const AgentTimes& times,
 
 namespace {
 
-// The number of complete rows. A column with one value has it in all rows; facts that an older
-// agent does not send are 0 in all rows.
+// Returns the number of complete rows. A column with one value has it in all rows; facts that an
+// older agent does not send are 0 in all rows.
 int Rows(const v1::RecordBatch& batch) {
   int rows = std::numeric_limits<int>::max();
 #define RECORD_EACH(name) rows = std::min(rows, batch.name##_size());

@@ -53,7 +53,7 @@ class Families {
   std::map<std::string, size_t> places_;
 };
 
-// The labels of a job, and `more`.
+// Returns the labels of a job, and `more`.
 Labels JobLabels(const v1::JobStatus& job, const Labels& more = {}) {
   Labels labels = {
       {"tenant", job.tenant()}, {"job", job.name()}, {"attempt", absl::StrCat(job.attempt())}};

@@ -34,7 +34,7 @@ class PastViews {
   // Returns the newest state at `at_ns` or before. kNotFound: no state is that old.
   absl::StatusOr<v1::JobView> Find(const JobKey& job, int64_t at_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The time of the oldest state.
+  // Returns the time of the oldest state.
   std::optional<int64_t> Oldest(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Drops what is older than an hour at `now_ns`, and jobs without any state.

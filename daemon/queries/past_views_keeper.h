@@ -22,7 +22,7 @@ class PastViewsKeeper {
   // Returns when `stop` stops.
   void Run(StopSignal* stop);
 
-  // One round.
+  // Does one round.
   void Keep();
 
  private:

@@ -133,7 +133,8 @@ absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
   return NoSuchJobAmong(jobs, parts_.store->jobs().CountJobs(tenants_), selector.job);
 }
 
-// The newest attempts: first of the jobs with an open incident, then of the others, both by name.
+// Returns the newest attempts: first of the jobs with an open incident, then of the others, both by
+// name.
 std::vector<JobKey> Queries::JobsInOrder() const {
   std::vector<JobKey> keys = parts_.store->jobs().NewestKeys(SIZE_MAX, tenants_);
   const std::set<JobKey> open = parts_.incidents->reader().OpenJobs();

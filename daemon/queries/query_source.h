@@ -54,13 +54,13 @@ class QuerySource {
  public:
   virtual ~QuerySource() = default;
 
-  // The same queries for a caller who sees only these tenants: jobs of others do not exist for it.
-  // This object must outlive the result.
+  // Returns the same queries for a caller who sees only these tenants: jobs of others do not exist
+  // for it. This object must outlive the result.
   virtual std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const = 0;
-  // The same for an agent: of its tenants' jobs it sees those that an agent of its hosts reports,
-  // and of their incidents those that are in memory.
+  // Returns the same for an agent: of its tenants' jobs it sees those that an agent of its hosts
+  // reports, and of their incidents those that are in memory.
   virtual std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const = 0;
-  // One of these two, by the caller's role.
+  // Returns one of these two, by the caller's role.
   virtual std::unique_ptr<QuerySource> SeenByCaller(const Identity& caller) const;
 
   // The same queries, with these incidents of other daemons as they are here in the place of their

@@ -22,7 +22,7 @@ struct TextField {
 };
 // Every text field of v1::Incident, in the order of incident.proto.
 const std::vector<TextField>& TextFields();
-// Every number that identifies a process or thread.
+// Returns every number that identifies a process or thread.
 const std::vector<std::string>& PidFields();
 
 void Anonymize(v1::Incident* incident, Pseudonyms* names);

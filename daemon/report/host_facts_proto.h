@@ -24,8 +24,8 @@ v1::HostFacts WorthALook(const std::string& host, const HostFacts& facts, int64_
 // Adds a host to an incident, in place of what it showed before.
 void AddToIncident(const v1::HostFacts& host, v1::Incident* incident);
 
-// A line for each fact of an incident's hosts: "node-17: mlx5_2 port 1 went DOWN, 21 s before the
-// look"; and one for the hosts that show nothing.
+// Returns a line for each fact of an incident's hosts: "node-17: mlx5_2 port 1 went DOWN, 21 s
+// before the look"; and one for the hosts that show nothing.
 std::vector<std::string> HostFactLines(const v1::Incident& incident);
 
 }  // namespace rollcall

@@ -30,7 +30,7 @@ RankRanges AllRanks(const Listed& listed, const std::string& ranges) {
                         : RankRanges(ranges);
 }
 
-// All culprits and all waiting ranks.
+// Returns all culprits and all waiting ranks.
 RankRanges InvolvedRanks(const v1::Verdict& verdict);
 
 // A line for each of the first culprits, and one for the rest.
@@ -53,7 +53,7 @@ std::string StackTitle(const v1::ProcessStack& stack);
 
 // The processes that it has started, "" if there are none.
 std::string ChildrenTitle(const v1::ProcessStack& stack);
-// Above the threads of one of them: "process 4130 "ffmpeg", which it has started".
+// This stands above the threads of one of them: "process 4130 "ffmpeg", which it has started".
 std::string ChildTitle(const v1::ChildProcess& child);
 // "thread 4121 "python", state S, in futex_wait".
 std::string ThreadTitle(const v1::ThreadStack& thread);

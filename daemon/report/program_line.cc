@@ -270,7 +270,7 @@ ProgramFrame ToProgramFrame(const v1::Frame& frame) {
   return found;
 }
 
-// Outermost first; of a deep stack the outermost ones, and the innermost.
+// Returns the frames, the outermost first; of a deep stack the outermost ones, and the innermost.
 std::vector<ProgramFrame> ProgramFrames(const v1::ThreadStack& thread) {
   std::vector<ProgramFrame> frames;
   for (int i = thread.frames_size() - 1; i >= 0; --i) {

@@ -16,7 +16,7 @@ class Pseudonyms {
  public:
   // "host-1" for `kind` "host"; "" for "". `suffix`: "file-1.py" for ".py".
   std::string Of(const std::string& kind, const std::string& name, const std::string& suffix = "");
-  // A small number in the place of another one; 0 for 0.
+  // Returns a small number in the place of another one; 0 for 0.
   int32_t NumberOf(int32_t number);
 
   // From now on ReplaceIn() puts `pseudonym` in the place of `name`, too.

@@ -14,7 +14,8 @@ class PublicRanks {
  public:
   explicit PublicRanks(const JobState& job);
 
-  // Number of ranks. Greater than the number of processes if some have not reported yet.
+  // Returns the number of ranks. Greater than the number of processes if some have not reported
+  // yet.
   int32_t count() const { return count_; }
   // Returns -1 for an unknown process.
   int32_t FindRank(int32_t process) const;

@@ -15,7 +15,7 @@ std::string FindSite(const v1::ProcessStack& stack);
 
 // Fills in Culprit.at and Verdict.waiting_at.
 void AddSites(v1::Incident* incident);
-// The same, from the stacks of another message: `incident` need not have a copy of them.
+// Does the same, from the stacks of another message: `incident` need not have a copy of them.
 void AddSites(const v1::Incident& with_stacks, v1::Incident* incident);
 
 }  // namespace rollcall

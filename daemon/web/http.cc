@@ -164,7 +164,7 @@ class HttpServer::Impl {
   }
 
  private:
-  // Those of web.yml. The page's own headers are at least as strict.
+  // Adds those of web.yml. The page's own headers are at least as strict.
   void AddHeaders(httplib::Response* response) const {
     const auto web = web_->current();  // keeps the headers while another thread replaces them
     for (const auto& [name, value] : web->headers) {

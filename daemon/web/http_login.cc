@@ -29,8 +29,8 @@ std::string Field(const nlohmann::json& object, const char* name) {
 
 }  // namespace
 
-// Whether the browser speaks TLS, to the page or to a proxy in front of it. The Origin of a POST
-// shows it; a GET has none.
+// Returns whether the browser speaks TLS, to the page or to a proxy in front of it. The Origin of a
+// POST shows it; a GET has none.
 bool HttpLogin::IsByTls(const httplib::Request& request) const {
   if (HttpRouter::exchange().caller.is_encrypted) return true;
   const std::string origin = request.get_header_value("Origin");

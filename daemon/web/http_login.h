@@ -14,7 +14,7 @@ namespace rollcall {
 
 class HttpLogin {
  public:
-  // Told of each refusal, for the metric.
+  // The login calls it at each refusal, for the metric.
   using Refused = std::function<void(const HttpDenial& denial)>;
 
   // `visitors` must outlive this object. `page_url` is as in HttpServerOptions.

@@ -35,7 +35,7 @@ class HttpHosts {
 // "node" of "Node.:7656", "::1" of "[::1]:80"; "" if the header is malformed.
 std::string HostIn(std::string_view header);
 
-// The host and port in "https://rollcall.example/page"; "" if it is not such an address.
+// Returns the host and port in "https://rollcall.example/page"; "" if it is not such an address.
 std::string AuthorityIn(std::string_view url);
 
 // Header fields of a request; "" where a field is missing.
@@ -51,9 +51,9 @@ struct HttpSiteFields {
 HttpDenial CheckHost(const HttpHosts& hosts, const std::vector<std::string>& more,
                      const HttpSiteFields& fields);
 HttpDenial CheckSite(const HttpSiteFields& fields, const std::string& page_url);
-// Of an address that logs in ("/?token=T"): only a window may load it, because a page could load it
-// unseen, as an image or in a frame, and so make people use a login of its choice. Scripts and old
-// browsers, which send no Sec-Fetch fields, pass.
+// Checks an address that logs in ("/?token=T"): only a window may load it, because a page could
+// load it unseen, as an image or in a frame, and so make people use a login of its choice. Scripts
+// and old browsers, which send no Sec-Fetch fields, pass.
 HttpDenial CheckLoginAddress(const HttpSiteFields& fields);
 
 }  // namespace rollcall

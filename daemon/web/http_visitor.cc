@@ -30,7 +30,7 @@ std::string After(absl::string_view scheme, absl::string_view field) {
   return absl::StartsWithIgnoreCase(field, scheme) ? std::string(field.substr(scheme.size())) : "";
 }
 
-// User and password in a header field of the scheme Basic.
+// Returns user and password in a header field of the scheme Basic.
 std::pair<std::string, std::string> PairIn(absl::string_view field) {
   std::string pair;
   if (!absl::Base64Unescape(After("Basic ", field), &pair)) pair.clear();

@@ -31,7 +31,7 @@ int32_t LargestSize(const JobState& job) {
   return size;
 }
 
-// The number of ranks of the job; 0 if unknown. Nearly always the first process has it.
+// Returns the number of ranks of the job; 0 if unknown. Nearly always the first process has it.
 int32_t CountRanks(const JobState& job) {
   int32_t count = 0;
   for (const Process& process : job.processes) {
@@ -43,7 +43,7 @@ int32_t CountRanks(const JobState& job) {
   return LargestSize(job);
 }
 
-// The ranks of the members by their numbers in the job; empty if one has no such number.
+// Returns the ranks of the members by their numbers in the job; empty if one has no such number.
 std::vector<int32_t> GlobalRanks(const JobState& job, const Communicator& comm) {
   std::vector<int32_t> ranks;
   for (const auto& [rank, member] : comm.members) {

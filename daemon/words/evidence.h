@@ -32,7 +32,7 @@ std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector
 std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters,
                                          const std::vector<int32_t>& ranks);
 
-// A culprit with all known facts about its process.
+// Returns a culprit with all known facts about its process.
 Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Member* member);
 
 // " for 12 s"; "" if the time is unknown.

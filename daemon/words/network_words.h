@@ -9,7 +9,8 @@
 
 namespace rollcall {
 
-// As in incident.json; empty means kNone. The words are those of proto/network_faults.def.
+// Returns the name that incident.json has; empty means kNone. The words are those of
+// proto/network_faults.def.
 const char* NetworkFaultName(NetworkFault fault);
 
 // "its GPU does not produce what it must send to rank 4". `fault`: as in incident.json; of an

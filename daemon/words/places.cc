@@ -43,8 +43,8 @@ std::string Cut(absl::string_view name) {
   return CutText(std::string(name), kMostLetters, "...");
 }
 
-// Of "/x/train.py:31 in f.<locals>.g": "g". Of a list comprehension or a lambda: the function
-// around it.
+// Returns the function of "/x/train.py:31 in f.<locals>.g": "g". Of a list comprehension or a
+// lambda: the function around it.
 std::string FunctionOf(absl::string_view at) {
   const size_t in = at.rfind(" in ");
   if (in == absl::string_view::npos) return "";

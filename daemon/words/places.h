@@ -16,10 +16,10 @@ std::string PlaceInWords(const StackPlace& place);
 // and the two differ.
 std::string DepartureInWords(const Verdict& verdict);
 
-// The beginning of a sentence on the culprits. It leads with what they are doing, and a verb
-// follows: "rank 3 (node-17, pid 4121) is in `validate` (train.py:212) and". Culprits at different
-// lines: "rank 2 is in ..., rank 3 is in ...: ranks 2-3 (node-17)". `who` names all culprits, and
-// is the whole beginning if no line is known.
+// Returns the beginning of a sentence on the culprits. It leads with what they are doing, and a
+// verb follows: "rank 3 (node-17, pid 4121) is in `validate` (train.py:212) and". Culprits at
+// different lines: "rank 2 is in ..., rank 3 is in ...: ranks 2-3 (node-17)". `who` names all
+// culprits, and is the whole beginning if no line is known.
 std::string BeginWithPlaces(const Verdict& verdict, const std::string& who);
 
 }  // namespace rollcall

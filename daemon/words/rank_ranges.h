@@ -30,7 +30,7 @@ class RankRanges {
   size_t size() const;  // number of ranks
   // Apart from each other, in order.
   const std::vector<RankRange>& ranges() const { return ranges_; }
-  // The lowest ranks, `most` at most.
+  // Returns the lowest ranks, `most` at most.
   std::vector<int32_t> First(size_t most) const;
 
   // "0-7,12"

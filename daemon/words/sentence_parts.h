@@ -27,7 +27,7 @@ std::string CallNumber(const Verdict& v);
 // "; 3 ranks have waited 48 s in step 812"; "" if no rank waits.
 std::string WaitTail(const Verdict& v);
 
-// The form of a word that fits the number of culprits.
+// Returns the form of a word that fits the number of culprits.
 const char* CulpritForm(const Verdict& v, const char* one, const char* many);
 
 bool IsCreation(const Verdict& v);

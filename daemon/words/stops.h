@@ -12,7 +12,8 @@ namespace rollcall {
 // "stopped by a signal (state T)"; empty if it may run.
 std::string StopInWords(char state, const std::string& wait_channel);
 
-// The same for all of them; empty if one may run, or they stand still for different reasons.
+// Returns the same for all of them; empty if one may run, or they stand still for different
+// reasons.
 std::string StopOfAll(const std::vector<Culprit>& culprits);
 
 // Whether one of them stands still for such a reason.

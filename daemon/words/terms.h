@@ -58,7 +58,7 @@ std::string CallInWords(const CallArgs& call);
 std::string CommunicatorInWords(uint64_t id, const std::string& name,
                                 CommKind kind = CommKind::kNccl);
 
-// The 16 hexadecimal digits of an id.
+// Returns the 16 hexadecimal digits of an id.
 std::string IdInHex(uint64_t id);
 
 // "step 812", "step 812 (validation)".

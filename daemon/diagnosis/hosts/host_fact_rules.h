@@ -40,7 +40,7 @@ struct HostFactRule {
   const char* advice;  // id in HostAdvice(), or empty
 };
 
-// The row of the kind. Every kind has one.
+// Returns the row of the kind. Every kind has one.
 const HostFactRule& RuleOf(HostFactKind kind);
 
 // Whether people should see the fact in a report: it is a sign, or would be one beside other hosts.

@@ -21,8 +21,9 @@ constexpr size_t kShare = 4;
 
 constexpr char kGpuPrefix[] = "GPU ";
 
-// Not faults: the driver ends what belonged to a process that has ended (45), corrected memory (63,
-// 92, 94: one process only), a page that the driver will leave out.
+// Returns true for those that are not faults: the driver ends what belonged to a process that has
+// ended (45), corrected memory (63, 92, 94: one process only), a page that the driver will leave
+// out.
 bool IsHarmlessXid(int64_t number) {
   constexpr int64_t kHarmless[] = {43, 45, 63, 92};
   return std::find(std::begin(kHarmless), std::end(kHarmless), number) != std::end(kHarmless);
@@ -39,7 +40,7 @@ std::vector<const HostEntry*> LookedAt(const JobState& job, int64_t since_ns) {
   return hosts;
 }
 
-// The processes of the job on each host.
+// Returns the processes of the job on each host.
 std::map<std::string, std::vector<int32_t>> ProcessesByHost(const JobState& job) {
   std::map<std::string, std::vector<int32_t>> by_host;
   for (size_t i = 0; i < job.processes.size(); ++i) {

@@ -127,10 +127,10 @@ class IncidentLife {
   std::optional<Incident> live_;
   std::vector<Verdict> reported_;  // verdicts of the last event
   StackPlan stacks_;
-  int64_t gone_since_ns_ = 0;      // when the last verdict ceased to hold; 0 if one holds
-  bool gone_alive_ = false;        // then, no rank had ended since the confirmation
-  size_t counted_ = 0;             // processes among which `ended_ranks` were counted
-  // Of the confirmed incident: the ranks that were out of reach at its confirmation, and still are.
+  int64_t gone_since_ns_ = 0;  // when the last verdict ceased to hold; 0 if one holds
+  bool gone_alive_ = false;    // then, no rank had ended since the confirmation
+  size_t counted_ = 0;         // processes among which `ended_ranks` were counted
+  // The ranks of the confirmed incident that were out of reach at its confirmation, and still are.
   std::vector<int32_t> unheard_;
   size_t searched_ = SIZE_MAX;   // processes that FindProcesses() has seen
   std::set<uint64_t> diverged_;  // communicators with a reported first divergence

@@ -41,7 +41,7 @@ class Processes {
   std::vector<int32_t> list_;
 };
 
-// The processes of a communicator, by rank.
+// Returns the processes of a communicator, by rank.
 std::vector<int32_t> MembersOf(const JobState& state, uint64_t communicator) {
   std::vector<int32_t> processes;
   const auto comm = state.communicators.find(communicator);

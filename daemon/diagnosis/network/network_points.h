@@ -33,10 +33,10 @@ class NetworkPoints {
                 const std::vector<NetworkHost>& hosts);
 
   const std::vector<NetworkPoint>& points() const { return points_; }
-  // Index of the state, or -1.
+  // Returns the index of the state, or -1.
   int Find(int32_t channel, int32_t rank, int32_t peer, bool sends) const;
   PointRange OfRank(int32_t channel, int32_t rank) const;
-  // The points of all ranks on the host of the rank.
+  // Returns the points of all ranks on the host of the rank.
   PointRange OfNode(int32_t channel, int32_t rank) const;
   // Whether a state of the rank that is not here does not exist.
   bool IsWhole(int32_t rank) const;

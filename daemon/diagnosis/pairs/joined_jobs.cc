@@ -66,7 +66,7 @@ bool FitTogether(const Communicator& a, const Communicator& b) {
   return creation.is_known && creation.last_entered_ns <= creation.first_left_ns + kClocksAgreeNs;
 }
 
-// The owner of the members' processes; -1 if unknown, or there are several.
+// Returns the owner of the members' processes; -1 if unknown, or there are several.
 int64_t OwnerOf(const JobState& job, const Communicator& comm) {
   int64_t owner = -1;
   for (const auto& [rank, member] : comm.members) {
@@ -90,7 +90,7 @@ bool IsShared(const JobState& a, const Communicator& of_a, const JobState& b,
   return !may_be_twins || FitTogether(of_a, of_b);
 }
 
-// One more than the highest number of a rank.
+// Returns one more than the highest number of a rank.
 int32_t CountNumbers(const JobState& job) {
   int32_t count = 0;
   for (const Process& process : job.processes) {

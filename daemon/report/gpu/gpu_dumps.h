@@ -17,8 +17,9 @@ inline constexpr int kMostGpuPlaces = 8;   // of a kernel
 // oldest one goes.
 void AddToIncident(const v1::GpuDump& dump, v1::Incident* incident);
 
-// A line for each kernel: "rank 3 (node-17, pid 4121), the culprit: GPU 3 is in kernel spin, grid
-// (24,1,1), block (640,1,1): 14720 of 15360 threads at spin.cu:31"; or for why there is none.
+// Returns a line for each kernel: "rank 3 (node-17, pid 4121), the culprit: GPU 3 is in kernel
+// spin, grid (24,1,1), block (640,1,1): 14720 of 15360 threads at spin.cu:31"; or for why there is
+// none.
 std::vector<std::string> GpuDumpLines(const v1::Incident& incident);
 
 }  // namespace rollcall

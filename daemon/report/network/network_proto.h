@@ -7,7 +7,7 @@
 
 namespace rollcall {
 
-// As in incident.json: "send", or empty.
+// Returns the name that incident.json has: "send", or empty.
 const char* NetworkWaitName(NetworkWait wait);
 
 // `now_ns`: when the verdict was made, by the clock of the walk's times.

@@ -61,15 +61,15 @@ class StackTree {
   absl::flat_hash_map<uint64_t, uint32_t> child_indices_;  // parent and label
 };
 
-// Text for people: one line for each frame, one level for each branch, and the ranks where branches
-// separate. At most 100 columns: omits template arguments and parameters of names. At most
+// Returns text for people: one line for each frame, one level for each branch, and the ranks where
+// branches separate. At most 100 columns: omits template arguments and parameters of names. At most
 // `most_lines`, then the number of omitted lines.
 std::string ToText(const StackTree& tree, size_t most_lines = 2000);
 
 // "main;train;ncclAllReduce 63", one line for each class: the input format of flame graph tools.
 std::string ToFolded(const StackTree& tree);
 
-// A graph for Graphviz.
+// Returns a graph for Graphviz.
 std::string ToDot(const StackTree& tree);
 
 // {"frame": "...", "ranks": "0-2,4", "threads": 5, "children": [...]}
