@@ -148,9 +148,8 @@ absl::Status Daemon::Start() {
     access.SetRefused(audit_.refusal_recorder());
     access.SetLocal([this](const std::string& peer) { return server_.LocalAddressOf(peer); });
     access.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
-    status = server_.Start(options_.listen, CredentialsFor(options_),
-                           {agents_.service(), answers_.service.service()},
-                           callers_.unknown_calls.service(), HasTls(options_),
+    status = server_.Start(options_.listen, CredentialsFor(options_), {agents_.service()},
+                           answers_.service.service(), HasTls(options_),
                            [this](const std::string& reason, const std::string& text) {
                              callers_.refusals.Count(reason, text);
                            });

@@ -31,7 +31,6 @@
 
 #include "absl/status/status.h"
 #include "daemon/access/access.h"
-#include "daemon/access/unknown_calls.h"
 #include "daemon/agent_hub.h"
 #include "daemon/agents/agent_service.h"
 #include "daemon/alerts/alerts.h"
@@ -154,11 +153,10 @@ class Daemon {
   // Who may call, and whom the daemon refused.
   struct Callers {
     explicit Callers(const Authenticator* authenticator)
-        : access(authenticator, &refusals, &failed_logins), unknown_calls(&access) {}
+        : access(authenticator, &refusals, &failed_logins) {}
     Refusals refusals;
     FailedLogins failed_logins;
     Access access;
-    UnknownCalls unknown_calls;
   };
 
   // What people get: the answers of this daemon, of all on its database, and about the past.

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -43,7 +44,11 @@ uint64_t InodeOf(int fd) {
 // Descriptors for the page, reports and the history.
 size_t ReserveOf(size_t descriptors) { return std::clamp<size_t>(descriptors / 8, 16, 512); }
 
-bool HasSentBytes(int fd) { return ReceivedBytes(fd) > 0; }
+// Whether bytes have come that gRPC has not read.
+bool HasUnread(int fd) {
+  int bytes = 0;
+  return ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
 
 }  // namespace
 
@@ -249,14 +254,22 @@ void GrpcAcceptor::Admit(const std::string& peer) {
   if (has_waiting) poller_.Wake();
 }
 
-void GrpcAcceptor::LookAtThoseInGrpc() {
+PendingConnections::Progress GrpcAcceptor::ProgressOf(
+    const PendingConnections::Connection& connection) const {
+  const bool has_called =
+      options_.has_called && options_.has_called(connection.fd, connection.inode);
+  return {ReceivedBytes(connection.fd), HasUnread(connection.fd), has_called};
+}
+
+void GrpcAcceptor::LookAtThoseInGrpc(int64_t now_ns) {
   const MutexLock lock(mutex_);
   for (const PendingConnections::Connection& connection : pending_.All()) {
     if (!connection.is_in_grpc) continue;
     if (InodeOf(connection.fd) != connection.inode) {
       pending_.Remove(connection.fd);  // gRPC has closed it
-    } else if (!connection.has_spoken && HasSentBytes(connection.fd)) {
-      pending_.Spoke(connection.fd);
+      if (options_.ended) options_.ended(connection.fd, connection.inode);
+    } else if (!connection.has_called) {
+      pending_.Saw(connection.fd, ProgressOf(connection), now_ns);
     }
   }
 }
@@ -274,7 +287,7 @@ void GrpcAcceptor::Sweep() {
   if (now_ns - swept_ns_ < int64_t{kSweepMs} * 1'000'000) return;
   swept_ns_ = now_ns;
   for (const auto& listener : listeners_) listener->Resume();
-  LookAtThoseInGrpc();
+  LookAtThoseInGrpc(now_ns);
   TellOfGuard();
   std::vector<PendingConnections::Connection> late;
   {
@@ -283,7 +296,7 @@ void GrpcAcceptor::Sweep() {
   }
   for (const PendingConnections::Connection& connection : late) {
     Replace(connection.fd,
-            connection.is_in_grpc && !connection.has_spoken ? kRefusedSilent : kRefusedUnknown);
+            connection.is_in_grpc && !connection.has_spoken() ? kRefusedSilent : kRefusedUnknown);
   }
 }
 
@@ -320,8 +333,9 @@ bool GrpcAcceptor::Replace(int fd, const char* reason) {
   } else if (InodeOf(fd) == connection.inode) {
     shutdown(fd, SHUT_RDWR);
   }
+  if (connection.is_in_grpc && options_.ended) options_.ended(fd, connection.inode);
   Refuse(reason, absl::StrCat("the connection of ", connection.peer,
-                              connection.is_in_grpc && !connection.has_spoken
+                              connection.is_in_grpc && !connection.has_spoken()
                                   ? ": it sent nothing"
                                   : ": it made no authenticated call"));
   return !connection.is_in_grpc;

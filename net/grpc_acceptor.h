@@ -44,6 +44,11 @@ struct GrpcAcceptorOptions {
   // Called with each connection whose caller the daemon has identified, and the inode of its
   // socket; may be empty.
   std::function<void(int fd, uint64_t inode)> admitted;
+  // Returns whether a call has begun on this connection, which gRPC has; may be empty: none has.
+  std::function<bool(int fd, uint64_t inode)> has_called;
+  // Called with each connection that ends, or must end, before the daemon has identified its
+  // caller; may be empty. Does not wait.
+  std::function<void(int fd, uint64_t inode)> ended;
   // Told of each connection that this object closes; may be empty.
   std::function<void(const std::string& reason, const std::string& text)> refused;
 };
@@ -81,7 +86,8 @@ class GrpcAcceptor {
   void CloseAbandoned(int fd);
   void HandOver();
   void Sweep();
-  void LookAtThoseInGrpc();
+  void LookAtThoseInGrpc(int64_t now_ns);
+  PendingConnections::Progress ProgressOf(const PendingConnections::Connection& connection) const;
   void TellOfGuard();
   void Starve();
   void EndStarving();

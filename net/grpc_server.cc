@@ -86,8 +86,7 @@ GrpcServer::~GrpcServer() { Stop(); }
 absl::Status GrpcServer::Start(const std::string& address,
                                const std::shared_ptr<grpc::ServerCredentials>& credentials,
                                const std::vector<grpc::Service*>& services,
-                               grpc::CallbackGenericService* unknown, bool is_tls,
-                               Refused refused) {
+                               grpc::CallbackGenericService* others, bool is_tls, Refused refused) {
   grpc::ServerBuilder builder;
   SetLimits(&builder);
   std::vector<int> listeners;
@@ -99,7 +98,7 @@ absl::Status GrpcServer::Start(const std::string& address,
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   }
   for (grpc::Service* service : services) builder.RegisterService(service);
-  builder.RegisterCallbackGenericService(unknown);
+  builder.RegisterCallbackGenericService(others);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::UnavailableError("cannot start the gRPC server");
   return address.empty() ? absl::OkStatus() : Accept(is_tls, std::move(refused));
@@ -110,6 +109,8 @@ absl::Status GrpcServer::Accept(bool is_tls, Refused refused) {
   options.limits = PendingLimitsFor(DescriptorLimit());
   options.refused = std::move(refused);
   options.admitted = AdmitGuarded;
+  options.has_called = HasCalledGuarded;
+  options.ended = EndGuarded;
   options.hand_over = [this, is_tls](int fd) {
     Guard(fd, is_tls);
     ExternalConnection connection;

@@ -44,13 +44,13 @@ class GrpcServer {
   // rollcall_refused_total, and a text for the log. Thread-safe.
   using Refused = std::function<void(const std::string& reason, const std::string& text)>;
 
-  // `address` as in ListenSockets; "" accepts no other process. `unknown` answers the calls that no
+  // `address` as in ListenSockets; "" accepts no other process. `others` answers the calls that no
   // service has; all of them must outlive this object. `is_tls`: whether the credentials are of
   // TLS. Returns kUnavailable if the address is unusable; the error names what to type.
   absl::Status Start(const std::string& address,
                      const std::shared_ptr<grpc::ServerCredentials>& credentials,
                      const std::vector<grpc::Service*>& services,
-                     grpc::CallbackGenericService* unknown, bool is_tls, Refused refused = nullptr);
+                     grpc::CallbackGenericService* others, bool is_tls, Refused refused = nullptr);
 
   // The caller at this peer (as Presented names it) is known: the connection may stay. Thread-safe.
   void Admit(const std::string& peer);

@@ -25,22 +25,33 @@ std::optional<TlsRandom> ClientHello::random() const {
   return random;
 }
 
-GuardedCallers::IsKnown GuardedCallers::Add(int fd, uint64_t inode, bool is_tls) {
+GuardedCallers::Caller GuardedCallers::Add(int fd, uint64_t inode, bool is_tls) {
   const MutexLock lock(mutex_);
   Forget(fd);
-  auto is_known = std::make_shared<std::atomic<bool>>(false);
-  connections_[fd] = {inode, is_known, std::nullopt};
+  auto caller = std::make_shared<GuardedCaller>();
+  connections_[fd] = {inode, caller, std::nullopt};
   if (is_tls) {
     hellos_[fd] = ClientHello();
     hellos_count_.store(hellos_.size());
   }
-  return is_known;
+  return caller;
 }
 
 void GuardedCallers::Admit(int fd, uint64_t inode) {
   const MutexLock lock(mutex_);
-  const auto at = connections_.find(fd);
-  if (at != connections_.end() && at->second.inode == inode) at->second.is_known->store(true);
+  const Connection* const connection = FindConnection(fd, inode);
+  if (connection != nullptr) connection->caller->is_known.store(true);
+}
+
+void GuardedCallers::End(int fd, uint64_t inode) {
+  const MutexLock lock(mutex_);
+  if (FindConnection(fd, inode) != nullptr) Forget(fd);
+}
+
+bool GuardedCallers::HasCalled(int fd, uint64_t inode) const {
+  const MutexLock lock(mutex_);
+  const Connection* const connection = FindConnection(fd, inode);
+  return connection != nullptr && connection->caller->has_called.load();
 }
 
 void GuardedCallers::Read(int fd, uint64_t inode, const uint8_t* at, size_t size) {
@@ -55,10 +66,15 @@ void GuardedCallers::Read(int fd, uint64_t inode, const uint8_t* at, size_t size
   ForgetHello(fd);
 }
 
-GuardedCallers::IsKnown GuardedCallers::Find(const TlsRandom& random) const {
+GuardedCallers::Caller GuardedCallers::Find(const TlsRandom& random) const {
   const MutexLock lock(mutex_);
   const auto at = by_random_.find(random);
-  return at == by_random_.end() ? nullptr : connections_.at(at->second).is_known;
+  return at == by_random_.end() ? nullptr : connections_.at(at->second).caller;
+}
+
+const GuardedCallers::Connection* GuardedCallers::FindConnection(int fd, uint64_t inode) const {
+  const auto at = connections_.find(fd);
+  return at == connections_.end() || at->second.inode != inode ? nullptr : &at->second;
 }
 
 void GuardedCallers::Forget(int fd) {

@@ -5,7 +5,8 @@
 // handshake.
 //
 // A descriptor may be given out again, so each entry has the kernel's number of its socket. An
-// entry lives until its descriptor is given out again. Thread-safe.
+// entry lives until its connection ends without a known caller, or its descriptor is given out
+// again. Thread-safe.
 #pragma once
 
 #include <array>
@@ -38,29 +39,40 @@ class ClientHello {
   size_t size_ = 0;
 };
 
+// What the daemon and the guard tell each other about the caller of a connection.
+struct GuardedCaller {
+  std::atomic<bool> is_known{false};    // to the daemon
+  std::atomic<bool> has_called{false};  // a call has begun
+};
+
 class GuardedCallers {
  public:
-  // Whether the daemon knows the caller.
-  using IsKnown = std::shared_ptr<std::atomic<bool>>;
+  using Caller = std::shared_ptr<GuardedCaller>;
 
   // A new connection, with the inode of its socket.
-  IsKnown Add(int fd, uint64_t inode, bool is_tls);
-  // The daemon knows the caller. Does nothing if the descriptor has another socket by now.
+  Caller Add(int fd, uint64_t inode, bool is_tls);
+  // These do nothing if the descriptor has another socket by now.
+  // The daemon knows the caller.
   void Admit(int fd, uint64_t inode);
+  // The connection has ended, or ends now.
+  void End(int fd, uint64_t inode);
+  bool HasCalled(int fd, uint64_t inode) const;
 
   // Whether the next bytes of any connection are still of interest; without the lock.
   bool AwaitsHellos() const { return hellos_count_.load() > 0; }
   // These bytes have come on this connection.
   void Read(int fd, uint64_t inode, const uint8_t* at, size_t size);
   // Returns the connection whose client began with this number; nullptr if there is none.
-  IsKnown Find(const TlsRandom& random) const;
+  Caller Find(const TlsRandom& random) const;
 
  private:
   struct Connection {
     uint64_t inode = 0;
-    IsKnown is_known;
+    Caller caller;
     std::optional<TlsRandom> random;
   };
+  const Connection* FindConnection(int fd, uint64_t inode) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetHello(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -67,20 +67,21 @@ GuardedCallers& AllCallers() {
 // The guard of a connection, and its part of what all hold.
 class GuardedConnection {
  public:
-  // `is_known` is nullptr if it never is. `shares`: what the connection shares once it is known.
-  GuardedConnection(GuardedCallers::IsKnown is_known, Http2Guard::Shares shares)
-      : guard_(Http2Limits(), &AllStrangers()), is_known_(std::move(is_known)), shares_(shares) {}
+  // `caller` is nullptr if it is never known. `shares`: what the connection shares once it is.
+  GuardedConnection(GuardedCallers::Caller caller, Http2Guard::Shares shares)
+      : guard_(Http2Limits(), &AllStrangers()), caller_(std::move(caller)), shares_(shares) {}
   ~GuardedConnection() { Forget(); }
   GuardedConnection(const GuardedConnection&) = delete;
   GuardedConnection& operator=(const GuardedConnection&) = delete;
 
   const char* reason() const { return guard_.reason(); }
   bool Read(const void* data, size_t size, int64_t now_ns) {
-    if (is_known_ != nullptr && is_known_->load()) {
+    if (caller_ != nullptr && caller_->is_known.load()) {
       guard_.Know(shares_);
-      is_known_ = nullptr;
+      caller_ = nullptr;
     }
     const bool may_go_on = guard_.Read(data, size, now_ns) && Count();
+    if (caller_ != nullptr && guard_.has_called()) caller_->has_called.store(true);
     // gRPC does not say when it has forgotten a connection without TLS.
     if (shares_ == Http2Guard::Shares::kCalls) guard_.GiveBackCalls();
     return may_go_on;
@@ -102,7 +103,7 @@ class GuardedConnection {
   }
 
   Http2Guard guard_;
-  GuardedCallers::IsKnown is_known_;  // nullptr once the guard has it
+  GuardedCallers::Caller caller_;  // nullptr once the guard knows it
   const Http2Guard::Shares shares_;
   size_t counted_ = 0;
 };
@@ -130,9 +131,9 @@ uint64_t SocketInodeOf(int fd) {
 // report it, so the kernel's number of the socket shows whether the descriptor is still the same.
 class PlaintextGuards {
  public:
-  void Add(int fd, uint64_t inode, GuardedCallers::IsKnown is_known) {
+  void Add(int fd, uint64_t inode, GuardedCallers::Caller caller) {
     const MutexLock lock(mutex_);
-    guards_[fd] = std::make_shared<Guarded>(inode, std::move(is_known));
+    guards_[fd] = std::make_shared<Guarded>(inode, std::move(caller));
     count_.store(guards_.size());
   }
 
@@ -152,8 +153,8 @@ class PlaintextGuards {
 
  private:
   struct Guarded {
-    Guarded(uint64_t of, GuardedCallers::IsKnown is_known)
-        : inode(of), guard(std::move(is_known), Http2Guard::Shares::kCalls) {}
+    Guarded(uint64_t of, GuardedCallers::Caller caller)
+        : inode(of), guard(std::move(caller), Http2Guard::Shares::kCalls) {}
     const uint64_t inode;
     GuardedConnection guard;  // one thread reads a connection at a time
   };
@@ -177,7 +178,7 @@ int GuardIndex() {
   return index;
 }
 
-GuardedCallers::IsKnown CallerOf(const SSL* ssl) {
+GuardedCallers::Caller CallerOf(const SSL* ssl) {
   TlsRandom random = {};
   const size_t size = SSL_get_client_random(ssl, random.data(), random.size());
   return size == random.size() ? AllCallers().Find(random) : nullptr;
@@ -217,11 +218,15 @@ void ShowHello(int fd, const msghdr& message, size_t size) {
 
 void GuardConnection(int fd, bool is_tls) {
   const uint64_t inode = SocketInodeOf(fd);
-  GuardedCallers::IsKnown is_known = AllCallers().Add(fd, inode, is_tls);
-  if (!is_tls) AllPlaintext().Add(fd, inode, std::move(is_known));
+  GuardedCallers::Caller caller = AllCallers().Add(fd, inode, is_tls);
+  if (!is_tls) AllPlaintext().Add(fd, inode, std::move(caller));
 }
 
 void AdmitGuarded(int fd, uint64_t inode) { AllCallers().Admit(fd, inode); }
+
+bool HasCalledGuarded(int fd, uint64_t inode) { return AllCallers().HasCalled(fd, inode); }
+
+void EndGuarded(int fd, uint64_t inode) { AllCallers().End(fd, inode); }
 
 GuardedEnds EndedByGuard() { return {ended.load(), newest_reason.load()}; }
 
@@ -229,11 +234,14 @@ namespace {
 
 ssize_t GuardedReceive(int fd, msghdr* message, int flags) {
   const ssize_t size = syscall(SYS_recvmsg, fd, message, flags);
-  if (size < 0 || (flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0) return size;
-  ShowHello(fd, *message, static_cast<size_t>(size));
+  if ((flags & (MSG_ERRQUEUE | MSG_PEEK)) != 0) return size;
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return size;
+  const int error = errno;
+  if (size > 0) ShowHello(fd, *message, static_cast<size_t>(size));
   const std::shared_ptr<GuardedConnection> guard = AllPlaintext().Find(fd);
-  if (size == 0 && guard != nullptr) guard->Forget();  // the client has closed it
-  if (size == 0 || guard == nullptr) return size;
+  if (size <= 0 && guard != nullptr) guard->Forget();  // the client has closed it
+  errno = error;
+  if (size <= 0 || guard == nullptr) return size;
   const bool may_go_on =
       ShowParts(*message, static_cast<size_t>(size),
                 [&guard](const void* data, size_t part) { return Show(guard.get(), data, part); });

@@ -20,6 +20,10 @@ namespace rollcall {
 void GuardConnection(int fd, bool is_tls);
 // The daemon knows the caller of this connection. `inode`: of its socket. Thread-safe.
 void AdmitGuarded(int fd, uint64_t inode);
+// Whether a call has begun on this connection. Thread-safe.
+bool HasCalledGuarded(int fd, uint64_t inode);
+// This connection has ended, or ends now, and the daemon does not know its caller. Thread-safe.
+void EndGuarded(int fd, uint64_t inode);
 
 // Connections that were ended, since the start of the program, and the reason of the newest; "" at
 // first. Thread-safe.

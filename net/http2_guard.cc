@@ -172,6 +172,7 @@ bool Http2Guard::ReadHeaders(uint8_t flags, int64_t now_ns) {
   if ((flags & kEndHeaders) == 0) return Refuse("a header in several frames");
   if ((flags & (kPadded | kHasPriority)) != 0) return Refuse("a header with padding or a priority");
   is_header_ = true;
+  has_called_ = true;
   fields_.Begin();
   return Take(FrameKind::kStreams, now_ns, "too many calls");
 }

@@ -83,6 +83,7 @@ class Http2Guard {
   // The connection must end for another reason than its frames.
   bool Refuse(const char* reason);
 
+  bool has_called() const { return has_called_; }  // a call has begun
   // What has come of messages that are not complete, in bytes.
   uint64_t held() const { return held_; }
 
@@ -112,11 +113,12 @@ class Http2Guard {
   int64_t shared_calls_ = 0;                  // taken from what strangers share, and not given back
   FrameThrottles own_{StrangerBudget::kOwn};  // of what strangers share
   std::array<uint8_t, kHeadBytes> head_{};
-  size_t head_size_ = 0;                  // of the next frame, that are read
-  uint64_t skip_ = kPrefaceBytes;         // of the preface, or of the content of a frame
-  bool is_header_ = false;                // that content
-  bool is_data_ = false;                  // likewise
-  bool ends_stream_ = false;              // that frame
+  size_t head_size_ = 0;           // of the next frame, that are read
+  uint64_t skip_ = kPrefaceBytes;  // of the preface, or of the content of a frame
+  bool is_header_ = false;         // that content
+  bool is_data_ = false;           // likewise
+  bool ends_stream_ = false;       // that frame
+  bool has_called_ = false;
   uint32_t stream_ = 0;                   // of that frame
   std::map<uint32_t, Message> messages_;  // not complete, by stream
   uint64_t held_ = 0;

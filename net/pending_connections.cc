@@ -40,9 +40,10 @@ std::string PeerKey(std::string_view peer) {
 }
 
 bool PendingConnections::IsReplaceable(const Connection& connection, int64_t now_ns) const {
-  const bool is_silent = connection.is_in_grpc && !connection.has_spoken;
-  return now_ns - connection.since_ns >=
-         (is_silent ? limits_.replaceable_silent_ns : limits_.replaceable_ns);
+  if (now_ns - connection.since_ns >= limits_.replaceable_ns) return true;
+  if (!connection.is_in_grpc || connection.has_called) return false;
+  return now_ns - connection.moved_ns >=
+         (connection.has_spoken() ? limits_.replaceable_still_ns : limits_.replaceable_silent_ns);
 }
 
 PendingConnections::Place PendingConnections::OldestOf(const std::string& network,
@@ -124,9 +125,15 @@ void PendingConnections::Add(Connection connection) {
   by_fd_[connection.fd] = std::move(connection);
 }
 
-void PendingConnections::Spoke(int fd) {
+void PendingConnections::Saw(int fd, const Progress& progress, int64_t now_ns) {
   const auto at = by_fd_.find(fd);
-  if (at != by_fd_.end()) at->second.has_spoken = true;
+  if (at == by_fd_.end()) return;
+  Connection& connection = at->second;
+  if (progress.has_unread || progress.received != connection.received) {
+    connection.moved_ns = now_ns;
+  }
+  connection.received = progress.received;
+  connection.has_called = progress.has_called;
 }
 
 std::optional<int> PendingConnections::TakeTurn(int64_t now_ns) {
@@ -141,7 +148,7 @@ std::optional<int> PendingConnections::TakeTurn(int64_t now_ns) {
     });
     ++in_grpc_;
     connection.is_in_grpc = true;
-    connection.since_ns = now_ns;
+    connection.since_ns = connection.moved_ns = now_ns;
     return fd;
   }
   return std::nullopt;
@@ -176,15 +183,19 @@ const PendingConnections::Connection* PendingConnections::Find(int fd) const {
   return at == by_fd_.end() ? nullptr : &at->second;
 }
 
+// Whether another one waits for its place.
+bool PendingConnections::IsInTheWay(const Connection& connection) const {
+  if (!connection.is_in_grpc || !HasWaiting()) return false;
+  return in_grpc_ >= limits_.in_grpc || !networks_.at(connection.network).waiting.empty();
+}
+
 std::vector<PendingConnections::Connection> PendingConnections::Late(int64_t now_ns) const {
   std::vector<Connection> late;
   for (const auto& [fd, connection] : by_fd_) {
-    const bool is_silent = connection.is_in_grpc && !connection.has_spoken;
+    const bool is_silent = connection.is_in_grpc && !connection.has_spoken();
     const int64_t limit_ns = is_silent ? limits_.silent_ns : limits_.unknown_ns;
-    // Others wait for the place of a slow one.
-    const bool makes_room = connection.is_in_grpc && HasWaiting();
     if (now_ns - connection.since_ns >= limit_ns ||
-        (makes_room && IsReplaceable(connection, now_ns))) {
+        (IsInTheWay(connection) && IsReplaceable(connection, now_ns))) {
       late.push_back(connection);
     }
   }

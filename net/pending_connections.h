@@ -41,6 +41,9 @@ struct PendingLimits {
   // agents give a handshake.
   int64_t replaceable_ns = 5'000'000'000;
   int64_t replaceable_silent_ns = 5'000'000'000;  // in gRPC, without a byte
+  // In gRPC, without a call: so long has the daemon waited for the next byte of its handshake. A
+  // caller that needs the place still has half of its own time.
+  int64_t replaceable_still_ns = 2'500'000'000;
 };
 
 // Limits that leave most of a process's `descriptors` to callers that it knows.
@@ -59,7 +62,19 @@ class PendingConnections {
     std::string network;      // NetworkOf()
     int64_t since_ns = 0;     // when it came, or gRPC got it
     bool is_in_grpc = false;  // gRPC owns the descriptor
-    bool has_spoken = false;  // its client has sent a byte; not known before gRPC has it
+    // Not known before gRPC has it:
+    uint64_t received = 0;    // bytes
+    bool has_called = false;  // a call has begun
+    int64_t moved_ns = 0;     // when gRPC got it, or there was a new byte, or one that gRPC had not
+                              // read
+
+    bool has_spoken() const { return received > 0; }
+  };
+  // What the system and the guard show of a connection in gRPC.
+  struct Progress {
+    uint64_t received = 0;  // bytes, so far
+    bool has_unread = false;
+    bool has_called = false;
   };
   enum class Room { kYes, kReplaces, kNone };
   struct Place {
@@ -82,7 +97,7 @@ class PendingConnections {
 
   // Forgets another connection with this descriptor, which must be closed.
   void Add(Connection connection);
-  void Spoke(int fd);
+  void Saw(int fd, const Progress& progress, int64_t now_ns);
   // The connection whose turn it is, if gRPC has room. From now on gRPC owns the descriptor.
   std::optional<int> TakeTurn(int64_t now_ns);
   bool HasWaiting() const { return !turns_.empty(); }
@@ -105,6 +120,7 @@ class PendingConnections {
   using Turn = std::tuple<size_t, int64_t, std::string>;
 
   bool IsReplaceable(const Connection& connection, int64_t now_ns) const;
+  bool IsInTheWay(const Connection& connection) const;
   Place OldestOf(const std::string& network, int64_t now_ns) const;
   Place OldestOfCrowd() const;
   size_t MostInGrpcOf(std::string_view network) const;

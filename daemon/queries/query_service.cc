@@ -3,8 +3,11 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,11 +16,17 @@
 #include "daemon/access/clean_message.h"
 #include "daemon/queries/audit_words.h"
 #include "daemon/queries/query_source.h"
+#include "daemon/queries/question_threads.h"
+#include "daemon/queries/waiting_call.h"
 #include "net/grpc_status.h"
-#include "rollcall/v1/query.grpc.pb.h"
+#include "rollcall/v1/query.grpc.pb.h"  // and how gRPC reads and writes its messages
 
 namespace rollcall {
 namespace {
+
+// Calls that are answered at a time. Most take milliseconds; those that take stacks or look at a
+// job take seconds.
+constexpr size_t kMostAtOnce = 64;
 
 const std::set<std::string> kIncidentActions = {"note", "acknowledge", "take back"};
 
@@ -50,155 +59,157 @@ std::string WhoAsks(const Identity& caller) {
   return peer.empty() ? caller.name : absl::StrCat(caller.name, ", through the daemon ", peer);
 }
 
-template <typename Request, typename Response>
-using UnaryStream = grpc::ServerUnaryStreamer<Request, Response>;
+// Ends the call at once.
+class EndingCall : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit EndingCall(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
 
 }  // namespace
 
-// Its calls are what gRPC calls streamed, although each has one request: otherwise gRPC reads the
-// request, of up to kMaxMessageBytes, before anybody can refuse the caller.
-class QueryService::Impl : public v1::Query::StreamedService {
+// Its calls are what gRPC calls generic, although each has one request: otherwise gRPC reads the
+// request, of up to kMaxMessageBytes, before anybody can refuse the caller. And gRPC makes a thread
+// for each call of other services, also of a stranger.
+class QueryService::Impl : public grpc::CallbackGenericService {
  public:
   Impl(QuerySource* queries, const Access* access, AuditSink audit, AuditSink refused)
-      : queries_(queries),
-        access_(access),
-        audit_(std::move(audit)),
-        refused_(std::move(refused)) {}
-
-#define QUESTION(name, Request, Response, ...)                                           \
-  grpc::Status Streamed##name(grpc::ServerContext* context,                              \
-                              UnaryStream<v1::Request, v1::Response>* stream) override { \
-    return Answer(k##name, *context, stream, &QuerySource::name);                        \
-  }
-#define ACT(name, Request, Response, ...)                                                \
-  grpc::Status Streamed##name(grpc::ServerContext* context,                              \
-                              UnaryStream<v1::Request, v1::Response>* stream) override { \
-    return Act(k##name, *context, stream, &QuerySource::name);                           \
-  }
+      : queries_(queries), access_(access), audit_(std::move(audit)), refused_(std::move(refused)) {
+#define QUESTION(name, Request, Response, ...)                            \
+  answers_[k##name] = [this](const Identity& caller, WaitingCall* call) { \
+    return Answer<v1::Request>(caller, call, &QuerySource::name);         \
+  };
+#define ACT(name, Request, Response, ...)                                 \
+  answers_[k##name] = [this](const Identity& caller, WaitingCall* call) { \
+    return Act<v1::Request>(caller, call, &QuerySource::name);            \
+  };
+#define ACT_IN_PARTS(name, ...)                                           \
+  answers_[k##name] = [this](const Identity& caller, WaitingCall* call) { \
+    return name(caller, call);                                            \
+  };
 #include "daemon/access/questions.def"
+  }
 
-  grpc::Status StreamedTakeStacks(
-      grpc::ServerContext* context,
-      grpc::ServerSplitStreamer<v1::TakeStacksRequest, v1::ProcessStack>* stream) override {
-    const absl::StatusOr<Call> call = Begin(kTakeStacks, *context);
-    if (!call.ok()) return ToGrpc(call.status());
-    v1::TakeStacksRequest request;
-    if (!ReadRequest(stream, &request)) return NoRequest();
-    const std::string who = WhoAsks(call->caller);
-    const auto [action, object] = InWords(*call->queries, request);
-    audit_({who, action, object, context->peer()});
-    const absl::Status status =
-        call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
-          return !context->IsCancelled() && stream->Write(stack);
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    absl::StatusOr<Identity> caller = access_->Admit(context->method(), *context);
+    if (!caller.ok()) return new EndingCall(ToGrpc(caller.status()));
+    const auto answer = answers_.find(context->method());
+    if (answer == answers_.end()) return new EndingCall({grpc::StatusCode::UNIMPLEMENTED, ""});
+    auto* const call = new WaitingCall(context);
+    // Another daemon's question waits for none of this one: each would wait for the other.
+    const std::string owner = WhoAsks(*caller);
+    QuestionThreads& threads = PeerOf(*caller).empty() ? threads_ : threads_of_daemons_;
+    const bool is_posted =
+        threads.Post(owner, [call, answer = &answer->second, caller = *std::move(caller)] {
+          call->Finish((*answer)(caller, call));
         });
-    if (!status.ok()) {
-      refused_({who, action, std::string(status.message()), context->peer()});
-    }
+    if (!is_posted) call->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "no thread is free"});
+    return call;
+  }
+
+ private:
+  using AnswerTo = std::function<grpc::Status(const Identity& caller, WaitingCall* call)>;
+
+  grpc::Status TakeStacks(const Identity& caller, WaitingCall* call) const {
+    v1::TakeStacksRequest request;
+    if (!ReadRequest(call, &request)) return NoRequest();
+    const std::unique_ptr<QuerySource> queries = SeenBy(caller);
+    const std::string who = WhoAsks(caller);
+    const auto [action, object] = InWords(*queries, request);
+    audit_({who, action, object, call->peer()});
+    const absl::Status status = queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
+      return !call->IsCancelled() && call->Write(stack);
+    });
+    if (!status.ok()) refused_({who, action, std::string(status.message()), call->peer()});
     return ToGrpc(status);
   }
 
-  grpc::Status StreamedLookAtJob(
-      grpc::ServerContext* context,
-      grpc::ServerSplitStreamer<v1::LookRequest, v1::HostLook>* stream) override {
-    const absl::StatusOr<Call> call = Begin(kLookAtJob, *context);
-    if (!call.ok()) return ToGrpc(call.status());
+  grpc::Status LookAtJob(const Identity& caller, WaitingCall* call) const {
     v1::LookRequest request;
-    if (!ReadRequest(stream, &request)) return NoRequest();
-    const std::string who = WhoAsks(call->caller);
-    const auto [action, object] = InWords(*call->queries, request);
-    audit_({who, action, object, context->peer()});
-    const auto looks =
-        call->queries->LookAtJob(request, [context] { return !context->IsCancelled(); });
+    if (!ReadRequest(call, &request)) return NoRequest();
+    const std::unique_ptr<QuerySource> queries = SeenBy(caller);
+    const std::string who = WhoAsks(caller);
+    const auto [action, object] = InWords(*queries, request);
+    audit_({who, action, object, call->peer()});
+    const auto looks = queries->LookAtJob(request, [call] { return !call->IsCancelled(); });
     if (!looks.ok()) {
-      refused_({who, action, std::string(looks.status().message()), context->peer()});
+      refused_({who, action, std::string(looks.status().message()), call->peer()});
       return ToGrpc(looks.status());
     }
     for (const v1::HostLook& look : *looks) {
-      if (!stream->Write(look)) break;
+      if (!call->Write(look)) break;
     }
     return grpc::Status::OK;
   }
 
- private:
-  struct Call {
-    Identity caller;
-    std::unique_ptr<QuerySource> queries;  // as the caller may see them
-  };
-
-  absl::StatusOr<Call> Begin(std::string_view method, const grpc::ServerContext& context) const {
-    absl::StatusOr<Identity> caller = access_->Admit(method, context);
-    if (!caller.ok()) return caller.status();
-    // Another daemon asks the rest of them itself: otherwise two daemons would ask each other
-    // forever.
-    const QuerySource* queries = PeerOf(*caller).empty() ? queries_ : queries_->own();
-    std::unique_ptr<QuerySource> seen = queries->SeenByCaller(*caller);
-    return Call{*std::move(caller), std::move(seen)};
+  // Another daemon asks the rest of them itself: otherwise two daemons would ask each other
+  // forever.
+  std::unique_ptr<QuerySource> SeenBy(const Identity& caller) const {
+    const QuerySource* queries = PeerOf(caller).empty() ? queries_ : queries_->own();
+    return queries->SeenByCaller(caller);
   }
 
   // The daemon stores cleaned names, so it must clean the name in a request to find them.
-  template <typename Stream, typename Request>
-  static bool ReadRequest(Stream* stream, Request* request) {
-    if (!stream->Read(request)) return false;
+  template <typename Request>
+  static bool ReadRequest(WaitingCall* call, Request* request) {
+    if (!call->Read(request)) return false;
     CleanStrings(request);
     return true;
   }
 
-  template <typename Response, typename Stream>
-  static grpc::Status Reply(const absl::StatusOr<Response>& response, Stream* stream) {
+  template <typename Response>
+  static grpc::Status Reply(const absl::StatusOr<Response>& response, WaitingCall* call) {
     if (!response.ok()) return ToGrpc(response.status());
-    stream->Write(*response);
+    call->Write(*response);
     return grpc::Status::OK;
   }
 
   template <typename Request, typename Response>
-  grpc::Status Answer(std::string_view method, const grpc::ServerContext& context,
-                      UnaryStream<Request, Response>* stream,
+  grpc::Status Answer(const Identity& caller, WaitingCall* call,
                       absl::StatusOr<Response> (QuerySource::*question)(const Request&)
                           const) const {
-    const absl::StatusOr<Call> call = Begin(method, context);
-    if (!call.ok()) return ToGrpc(call.status());
     Request request;
-    if (!ReadRequest(stream, &request)) return NoRequest();
-    if (!call->caller.Has(Role::kViewer) && !NamesJob(request, 0)) {
-      return ToGrpc(
-          access_->RefuseRole(call->caller, "a list of all jobs", Role::kViewer, context.peer()));
+    if (!ReadRequest(call, &request)) return NoRequest();
+    if (!caller.Has(Role::kViewer) && !NamesJob(request, 0)) {
+      return ToGrpc(access_->RefuseRole(caller, "a list of all jobs", Role::kViewer, call->peer()));
     }
-    return Reply<Response>((call->queries.get()->*question)(request), stream);
+    return Reply<Response>((SeenBy(caller).get()->*question)(request), call);
   }
 
   // Handles a call that changes something. The audit records it, also if it fails.
   template <typename Request, typename Response>
-  grpc::Status Act(std::string_view method, const grpc::ServerContext& context,
-                   UnaryStream<Request, Response>* stream,
+  grpc::Status Act(const Identity& caller, WaitingCall* call,
                    absl::StatusOr<Response> (QuerySource::*act)(const Request&,
                                                                 const std::string&)) const {
-    const absl::StatusOr<Call> call = Begin(method, context);
-    if (!call.ok()) return ToGrpc(call.status());
     Request request;
-    if (!ReadRequest(stream, &request)) return NoRequest();
-    const auto [action, object] = InWords(*call->queries, request);
-    const std::string who = WhoAsks(call->caller);
-    audit_({who, action, object, context.peer()});
+    if (!ReadRequest(call, &request)) return NoRequest();
+    const std::unique_ptr<QuerySource> queries = SeenBy(caller);
+    const auto [action, object] = InWords(*queries, request);
+    const std::string who = WhoAsks(caller);
+    audit_({who, action, object, call->peer()});
     const absl::Status valid = Check(request);
     const absl::StatusOr<Response> response =
-        valid.ok() ? (call->queries.get()->*act)(request, call->caller.name)
-                   : absl::StatusOr<Response>(valid);
+        valid.ok() ? (queries.get()->*act)(request, caller.name) : absl::StatusOr<Response>(valid);
     if (!response.ok()) {
-      refused_({who, action, std::string(response.status().message()), context.peer()});
+      refused_({who, action, std::string(response.status().message()), call->peer()});
     }
-    return Reply<Response>(response, stream);
+    return Reply<Response>(response, call);
   }
 
   QuerySource* const queries_;
   const Access* const access_;
   const AuditSink audit_;
   const AuditSink refused_;
+  std::map<std::string_view, AnswerTo> answers_;  // by method
+  QuestionThreads threads_{kMostAtOnce};
+  QuestionThreads threads_of_daemons_{kMostAtOnce};
 };
 
 QueryService::QueryService(QuerySource* queries, const Access* access, AuditSink audit,
                            AuditSink refused)
     : impl_(std::make_unique<Impl>(queries, access, std::move(audit), std::move(refused))) {}
 QueryService::~QueryService() = default;
-grpc::Service* QueryService::service() { return impl_.get(); }
+grpc::CallbackGenericService* QueryService::service() { return impl_.get(); }
 
 }  // namespace rollcall

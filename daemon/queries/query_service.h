@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gRPC service for the command line (query.proto). Converts requests and responses; QuerySource
-// gives the answers. gRPC's threads call it. No lock.
+// gives the answers. Also answers the calls that no service of the daemon has: "unimplemented" to a
+// known caller, so that a newer client can distinguish a missing call from a refused one, and the
+// usual refusal to all others. gRPC itself would show strangers which calls there are.
+//
+// gRPC's threads refuse callers. Threads of its own (question_threads.h) answer the known ones.
 #pragma once
 
 #include <memory>
@@ -8,7 +12,7 @@
 #include "daemon/access/audit.h"
 
 namespace grpc {
-class Service;
+class CallbackGenericService;
 }
 
 namespace rollcall {
@@ -23,8 +27,8 @@ class QueryService {
   QueryService(QuerySource* queries, const Access* access, AuditSink audit, AuditSink refused);
   ~QueryService();
 
-  // Register it with a server. This object must outlive the server.
-  grpc::Service* service();
+  // For a server of gRPC, which this object must outlive.
+  grpc::CallbackGenericService* service();
 
  private:
   class Impl;

@@ -113,6 +113,17 @@ def test_the_days_of_the_history_are_those_of_the_chosen_zone(open_page, daemon)
     expect(page.get_by_label("From (UTC)")).to_have_value("2026-03-28")
 
 
+@pytest.mark.parametrize("then, said", [("2026-01-15T11:00:00Z", "12:00:00 (Europe/Berlin, UTC+01:00)"),
+                                        ("2026-07-15T11:00:00Z", "13:00:00 (Europe/Berlin, UTC+02:00)")])
+def test_a_past_time_has_the_offset_of_its_own_season(open_page, daemon, start_job, then, said):
+    start_job(daemon)
+    view = ask(daemon, "job", job="a-job") | {"is_kept": True, "now": then}
+    page = open_page(f"{daemon.page}/#/history", timezone_id="Europe/Berlin")
+    page.route(re.compile(r"/api/v1/job\?"), lambda route: route.fulfill(json=view))
+    page.goto(f"{daemon.page}/#/job/a-job?at={then}")
+    expect(page.locator(".past")).to_contain_text(said)
+
+
 def test_what_repeats_is_named_with_its_tenant(open_page, daemon):
     page = open_page(daemon.page)
     repeated = [{"host": "", "rank": 3, "job": "train", "tenant": tenant, "incidents": 2}

@@ -60,6 +60,13 @@ def test_every_source_lies_in_a_folder_with_a_rule():
     assert len(found) > 300
 
 
+def test_no_program_reckons_with_the_time_zone_of_its_host():
+    """Times are UTC inside, and in all that programs write: a day of the history, a silence and an alert are the same
+    where a clock changes to summer time. The page alone shows the reader's own zone."""
+    local = re.compile(r"\b(localtime(_r)?|mktime|strftime|LocalTimeZone|LoadTimeZone)\b")
+    assert [str(path) for _, path in sources() if local.search(path.read_text())] == []
+
+
 def test_no_folder_includes_a_folder_below_it():
     wrong = [
         f"{path.relative_to(ROOT)} includes {name}"

@@ -109,9 +109,10 @@ export type Zone = "local" | "utc";
 // How the timeline shows times: as an age, or as times of the day.
 export type Clock = "ago" | Zone;
 
-export function zoneName(clock: Zone): string {
+// `at`, in seconds: the offset of summer is not that of winter.
+export function zoneName(clock: Zone, at: number = Date.now() / 1000): string {
   if (clock === "utc") return "UTC";
-  const minutes = -new Date().getTimezoneOffset();
+  const minutes = -new Date(at * 1000).getTimezoneOffset();
   const sign = minutes < 0 ? "−" : "+";
   const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
   const offset = `UTC${sign}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;

@@ -8,10 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +63,8 @@ class GrpcAcceptorTest : public testing::Test {
       const std::lock_guard<std::mutex> lock(mutex_);
       ++refused_[reason];
     };
+    options.has_called = [this](int, uint64_t) { return has_called_.load(); };
+    options.ended = [this](int, uint64_t) { ++ended_; };
     acceptor_ = std::make_unique<GrpcAcceptor>(sockets->Release(), std::move(options));
     ASSERT_TRUE(acceptor_->Start());
   }
@@ -89,6 +94,8 @@ class GrpcAcceptorTest : public testing::Test {
   std::mutex mutex_;
   std::vector<int> handed_over_;
   std::map<std::string, int> refused_;
+  std::atomic<bool> has_called_{false};
+  std::atomic<int> ended_{0};
 };
 
 PendingLimits Short() {
@@ -103,6 +110,16 @@ TEST_F(GrpcAcceptorTest, AClientThatSaysNothingIsClosed) {
   const int client = Client();
   EXPECT_TRUE(Eventually([client] { return IsClosed(client); }));
   EXPECT_TRUE(Eventually([this] { return refused(kRefusedSilent) == 1; }));
+  EXPECT_EQ(ended_.load(), 1);
+}
+
+TEST_F(GrpcAcceptorTest, TellsThatGrpcHasClosedAConnectionOfAStranger) {
+  Start(PendingLimits());
+  Client();
+  ASSERT_TRUE(Eventually([this] { return handed_over() == 1; }));
+  close(handed_over_[0]);
+  handed_over_.clear();
+  EXPECT_TRUE(Eventually([this] { return ended_.load() == 1; }));
 }
 
 TEST_F(GrpcAcceptorTest, AnUnadmittedClientIsClosed) {
@@ -166,6 +183,41 @@ TEST_F(GrpcAcceptorTest, AClientWaitsUntilGrpcHasRoom) {
   acceptor_->Admit(PeerOf(first));
   EXPECT_TRUE(Eventually([this] { return handed_over() == 2; }));
   EXPECT_FALSE(IsClosed(second));
+}
+
+TEST_F(GrpcAcceptorTest, AHandshakeThatStandsMakesRoomForANewcomer) {
+  PendingLimits limits;
+  limits.in_grpc = 1;
+  limits.replaceable_still_ns = 400'000'000;
+  Start(limits);
+  const int stranger = Client();
+  ASSERT_EQ(send(stranger, "P", 1, 0), 1);
+  ASSERT_TRUE(Eventually([this] { return handed_over() == 1; }));
+  const int newcomer = Client();
+  ASSERT_EQ(send(newcomer, "P", 1, 0), 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(900));
+  EXPECT_FALSE(IsClosed(stranger)) << "gRPC has not read what it sent";
+  char byte;
+  ASSERT_EQ(read(handed_over_[0], &byte, 1), 1);
+  EXPECT_TRUE(Eventually([stranger] { return IsClosed(stranger); }));
+  EXPECT_TRUE(Eventually([this] { return handed_over() == 2; }));
+  EXPECT_FALSE(IsClosed(newcomer));
+}
+
+TEST_F(GrpcAcceptorTest, AConnectionWithACallMakesRoomOnlyAfterTheTimeOfAll) {
+  PendingLimits limits;
+  limits.in_grpc = 1;
+  limits.replaceable_still_ns = 0;
+  has_called_ = true;
+  Start(limits);
+  const int first = Client();
+  ASSERT_EQ(send(first, "P", 1, 0), 1);
+  ASSERT_TRUE(Eventually([this] { return handed_over() == 1; }));
+  char byte;
+  ASSERT_EQ(read(handed_over_[0], &byte, 1), 1);
+  Client();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_FALSE(IsClosed(first));
 }
 
 TEST_F(GrpcAcceptorTest, TooManyClientsMakeRoomForEachOther) {

@@ -42,8 +42,8 @@ TEST_F(GuardedCallersTest, AConnectionIsFoundByTheNumberOfItsHello) {
   EXPECT_EQ(callers_.Find(Random(2)), other);
   EXPECT_EQ(callers_.Find(Random(3)), nullptr);
   callers_.Admit(5, 50);
-  EXPECT_TRUE(known->load());
-  EXPECT_FALSE(other->load());
+  EXPECT_TRUE(known->is_known.load());
+  EXPECT_FALSE(other->is_known.load());
 }
 
 TEST_F(GuardedCallersTest, AHelloMayComeInPieces) {
@@ -67,17 +67,38 @@ TEST_F(GuardedCallersTest, ADescriptorThatIsGivenOutAgainBelongsToAnother) {
   const auto next = callers_.Add(5, 51, true);
   EXPECT_EQ(callers_.Find(Random(1)), nullptr) << "nothing is kept of a closed connection";
   callers_.Admit(5, 50);
-  EXPECT_FALSE(next->load());
+  EXPECT_FALSE(next->is_known.load());
   Read(5, 52, Hello(2));  // a socket that this port did not accept
   EXPECT_EQ(callers_.Find(Random(2)), nullptr);
   EXPECT_FALSE(callers_.AwaitsHellos());
+}
+
+TEST_F(GuardedCallersTest, AConnectionThatEndsIsForgottenAlsoInTheMiddleOfItsHello) {
+  callers_.Add(5, 50, true);
+  callers_.Add(6, 60, true);
+  Read(5, 50, {22, 3});
+  callers_.End(5, 51);
+  Read(6, 60, Hello(2));
+  EXPECT_TRUE(callers_.AwaitsHellos()) << "another socket has ended";
+  callers_.End(5, 50);
+  EXPECT_FALSE(callers_.AwaitsHellos());
+  callers_.End(6, 60);
+  EXPECT_EQ(callers_.Find(Random(2)), nullptr);
+}
+
+TEST_F(GuardedCallersTest, TellsWhetherACallHasBegun) {
+  const auto caller = callers_.Add(5, 50, true);
+  EXPECT_FALSE(callers_.HasCalled(5, 50));
+  caller->has_called.store(true);
+  EXPECT_TRUE(callers_.HasCalled(5, 50));
+  EXPECT_FALSE(callers_.HasCalled(5, 51));
 }
 
 TEST_F(GuardedCallersTest, WithoutTlsThereIsNoHello) {
   const auto caller = callers_.Add(5, 50, false);
   EXPECT_FALSE(callers_.AwaitsHellos());
   callers_.Admit(5, 50);
-  EXPECT_TRUE(caller->load());
+  EXPECT_TRUE(caller->is_known.load());
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ PendingLimits Small() {
   return limits;
 }
 
+constexpr PendingConnections::Progress kFirstByte = {1, false, false};
+
 PendingConnections::Connection From(const std::string& network, int fd, int64_t since_ns) {
   return {fd, 100u + static_cast<uint64_t>(fd), network + ":" + std::to_string(fd), network,
           since_ns};
@@ -70,7 +72,7 @@ TEST(PendingConnectionsTest, ASilentConnectionHasLessTimeThanOneThatSpeaks) {
   pending.Add(From("b", 6, 0));
   while (pending.TakeTurn(0)) {
   }
-  pending.Spoke(6);
+  pending.Saw(6, kFirstByte, 0);
   EXPECT_TRUE(pending.Late(5 * kSecond - 1).empty());
   ASSERT_EQ(pending.Late(5 * kSecond).size(), 1u);
   EXPECT_EQ(pending.Late(5 * kSecond)[0].fd, 5);
@@ -118,9 +120,36 @@ TEST(PendingConnectionsTest, AHandshakeIsReplacedOnlyAfterTheTimeThatClientsWait
   for (const int fd : {5, 6}) pending.Add(From("a", fd, fd));
   while (pending.TakeTurn(10)) {
   }
-  for (const int fd : {5, 6}) pending.Spoke(fd);
+  for (const int fd : {5, 6}) pending.Saw(fd, {1, false, true}, 10);
   EXPECT_EQ(pending.FindPlaceFor("a", 4 * kSecond).room, Room::kNone);
   EXPECT_EQ(pending.FindPlaceFor("a", 6 * kSecond).room, Room::kReplaces);
+}
+
+// Its client has sent a byte, or gRPC has not read the last one.
+TEST(PendingConnectionsTest, AHandshakeThatGoesOnIsNotReplaced) {
+  PendingConnections pending(Small());
+  for (const int fd : {5, 6}) pending.Add(From("a", fd, fd));
+  while (pending.TakeTurn(10)) {
+  }
+  for (int64_t now_ns = 0; now_ns < 4 * kSecond; now_ns += kSecond / 5) {
+    const auto bytes = static_cast<uint64_t>(now_ns);
+    pending.Saw(5, {1 + bytes, false, false}, now_ns);
+    pending.Saw(6, {1, true, false}, now_ns);
+  }
+  EXPECT_EQ(pending.FindPlaceFor("a", 4 * kSecond).room, Room::kNone);
+}
+
+TEST(PendingConnectionsTest, AHandshakeThatStandsMakesRoomBeforeANewcomerGivesUp) {
+  PendingConnections pending(Small());
+  for (const int fd : {5, 6}) pending.Add(From("a", fd, fd));
+  while (pending.TakeTurn(10)) {
+  }
+  for (const int64_t now_ns : {kSecond / 5, kSecond}) {
+    for (const int fd : {5, 6}) pending.Saw(fd, kFirstByte, now_ns);
+  }
+  EXPECT_EQ(pending.FindPlaceFor("a", kSecond * 27 / 10 - 1).room, Room::kNone);
+  const auto place = pending.FindPlaceFor("a", kSecond * 27 / 10);
+  EXPECT_EQ(place.room, Room::kReplaces);
 }
 
 TEST(PendingConnectionsTest, WhenAllIsFullTheNetworkWithMostMakesRoom) {
@@ -204,11 +233,26 @@ TEST(PendingConnectionsTest, ASlowCallerMakesRoomForThoseThatWait) {
   PendingConnections pending(limits);
   pending.Add(From("a", 5, 0));
   ASSERT_EQ(pending.TakeTurn(0), 5);
-  pending.Spoke(5);
+  pending.Saw(5, kFirstByte, 4 * kSecond);
   EXPECT_TRUE(pending.Late(6 * kSecond).empty()) << "nobody waits for its place";
   pending.Add(From("b", 6, 6 * kSecond));
   ASSERT_EQ(pending.Late(6 * kSecond).size(), 1u);
   EXPECT_EQ(pending.Late(6 * kSecond)[0].fd, 5);
+}
+
+TEST(PendingConnectionsTest, ASlowCallerStaysWhileOthersWaitForPlacesOfTheirOwnNetwork) {
+  PendingLimits limits;
+  limits.in_grpc_per_network = 1;
+  PendingConnections pending(limits);
+  pending.Add(From("a", 5, 0));
+  pending.Add(From("b", 6, 0));
+  pending.Add(From("b", 7, 1));
+  while (pending.TakeTurn(1)) {
+  }
+  ASSERT_TRUE(pending.HasWaiting());
+  for (const int fd : {5, 7}) pending.Saw(fd, kFirstByte, kSecond);
+  ASSERT_EQ(pending.Late(4 * kSecond).size(), 1u);
+  EXPECT_EQ(pending.Late(4 * kSecond)[0].fd, 7);
 }
 
 TEST(PendingConnectionsTest, YoungStrangersWithAllPlacesMakeRoom) {

@@ -73,6 +73,8 @@ function Silent({ jobs, now }: { jobs: JobStatus[]; now: number }) {
 // Agents of another release than the daemon's, most likely left behind by an upgrade.
 function OtherReleases({ status }: { status: StatusResponse }) {
   const others = status.agent_releases.filter((one) => one.release !== status.rollcall_version);
+  // The daemon names 16 releases.
+  const unnamed = status.agents - status.agent_releases.reduce((sum, one) => sum + one.agents, 0);
   if (others.length === 0) return null;
   return (
     <ul class="releases">
@@ -92,6 +94,7 @@ function OtherReleases({ status }: { status: StatusResponse }) {
           {one.agents > one.hosts.length && " and others"}
         </li>
       ))}
+      {unnamed > 0 && <li>{plural(unnamed, "agent")} of other releases</li>}
     </ul>
   );
 }

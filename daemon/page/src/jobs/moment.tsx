@@ -82,10 +82,11 @@ export function NoMoment({ problem }: { problem: string }) {
 export function PastNotice({ view }: { view: JobView }) {
   const zone = useZone();
   if (!view.is_kept) return null;
+  const at = Math.floor(Date.parse(view.now) / 1000);
   return (
     <p class="past" role="status">
-      This is the state of {timeOfDay(Math.floor(Date.parse(view.now) / 1000), 1, zone)} (
-      {zoneName(zone)}). Processes and the last calls are of now.
+      This is the state of {timeOfDay(at, 1, zone)} ({zoneName(zone, at)}). Processes and the last
+      calls are of now.
     </p>
   );
 }

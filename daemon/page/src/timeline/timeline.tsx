@@ -141,8 +141,8 @@ function Hints({ state }: { state: TimelineState }) {
       <p class="hint soft">
         {duration(shown.to - shown.from, (shown.to - shown.from) / 100)} shown
         {clock === "ago"
-          ? `, times before ${timeOfDay(now, 1, zone)} (${zoneName(zone)})`
-          : `, times in ${zoneName(clock)}`}
+          ? `, times before ${timeOfDay(now, 1, zone)} (${zoneName(zone, now)})`
+          : `, times in ${zoneName(clock, now)}`}
         {state.isHeld && "; held: it does not follow the job until Live"}
       </p>
       {steps !== "" && <p class="hint soft">Steps: {steps}.</p>}

@@ -19,7 +19,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "daemon/access/access.h"
-#include "daemon/access/unknown_calls.h"
 #include "daemon/agents/agent_service.h"
 #include "daemon/jobs/call_rate.h"
 #include "daemon/queries/fleet_queries.h"
@@ -125,13 +124,13 @@ class OneDaemon {
     store_.agents()->Connected(TheAgent());
     access_.SetPeerSecret("secret of " + name);
     access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
-    EXPECT_TRUE(
-        server_
-            .Start("127.0.0.1:0",
-                   tls == nullptr ? grpc::InsecureServerCredentials()
-                                  : MakeServerCredentials(*tls, ClientCertificate::kOptional),
-                   {agents_.service(), service_->service()}, unknown_.service(), tls != nullptr)
-            .ok());
+    EXPECT_TRUE(server_
+                    .Start("127.0.0.1:0",
+                           tls == nullptr
+                               ? grpc::InsecureServerCredentials()
+                               : MakeServerCredentials(*tls, ClientCertificate::kOptional),
+                           {agents_.service()}, service_->service(), tls != nullptr)
+                    .ok());
     DaemonRow row;
     row.name = name;
     row.address = absl::StrCat("127.0.0.1:", server_.port());
@@ -238,7 +237,6 @@ class OneDaemon {
   ByName authenticator_;
   Access access_{&authenticator_, &refusals_, &failed_logins_};
   AgentService agents_{nullptr, nullptr, &access_, {}};
-  UnknownCalls unknown_{&access_};
   GrpcServer server_;
   mutable std::mutex mutex_;
   std::vector<std::string> audit_;
