@@ -8,6 +8,7 @@
 // kSayEveryNs. Thread-safe.
 #pragma once
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
@@ -80,10 +81,14 @@ class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
   int64_t left_out_since_ns_ = 0;
 };
 
-// Makes `to`, with limits, the sink of all spdlog::info(), warn(), ...
+// Makes `to`, with limits, the sink of all spdlog::info(), warn(), ... The times are UTC, as those
+// of incidents: of the host's own times, an hour of autumn comes twice.
 inline void LogWithLimits(const std::string& name, spdlog::sink_ptr to) {
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>(name, std::make_shared<LimitedSink>(name, std::move(to))));
+  auto log =
+      std::make_shared<spdlog::logger>(name, std::make_shared<LimitedSink>(name, std::move(to)));
+  log->set_formatter(std::make_unique<spdlog::pattern_formatter>(
+      "[%Y-%m-%d %H:%M:%S.%e UTC] [%n] [%^%l%$] %v", spdlog::pattern_time_type::utc));
+  spdlog::set_default_logger(std::move(log));
 }
 
 // Like spdlog::info("{}", text), but no budget leaves the line out. For what trusted callers do,

@@ -3,9 +3,44 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace rollcall {
 namespace {
+
+using ReleasesByHost = std::map<std::string, int>;
+
+template <typename Releases>
+ReleasesByHost CountByHost(const Releases& releases) {
+  ReleasesByHost counts;
+  for (const v1::AgentRelease& one : releases) {
+    for (const std::string& host : one.hosts()) ++counts[host];
+  }
+  return counts;
+}
+
+// How many releases are named by that one of its hosts that names fewest.
+int NamedByItsHost(const v1::AgentRelease& release, const ReleasesByHost& counts) {
+  int fewest = AgentReleases::kMostReleases;
+  for (const std::string& host : release.hosts()) fewest = std::min(fewest, counts.at(host));
+  return fewest;
+}
+
+// Keeps those of most hosts. An agent says itself which release it is, and may have many streams:
+// a host that names many releases hides only its own.
+template <typename Releases>
+void KeepThoseOfMostHosts(Releases* releases) {
+  const ReleasesByHost counts = CountByHost(*releases);
+  const auto place = [&counts](const v1::AgentRelease& one) {
+    return std::tuple(-one.hosts_size(), NamedByItsHost(one, counts), -one.agents(), one.release());
+  };
+  std::sort(releases->begin(), releases->end(),
+            [&place](const v1::AgentRelease& a, const v1::AgentRelease& b) {
+              return place(a) < place(b);
+            });
+  const int kept = std::min<int>(AgentReleases::kMostReleases, static_cast<int>(releases->size()));
+  releases->erase(releases->begin() + kept, releases->end());
+}
 
 template <typename Releases>
 void SortByAgents(Releases* releases) {
@@ -50,8 +85,8 @@ std::vector<v1::AgentRelease> AgentReleases::List() const {
       one.add_hosts(host);
     }
   }
+  KeepThoseOfMostHosts(&list);
   SortByAgents(&list);
-  if (list.size() > kMostReleases) list.resize(kMostReleases);
   return list;
 }
 
@@ -68,10 +103,8 @@ void JoinReleases(const google::protobuf::RepeatedPtrField<v1::AgentRelease>& mo
     same->set_agents(same->agents() + one.agents());
     AddHosts(one, &*same);
   }
+  KeepThoseOfMostHosts(all);
   SortByAgents(all);
-  if (all->size() > AgentReleases::kMostReleases) {
-    all->DeleteSubrange(AgentReleases::kMostReleases, all->size() - AgentReleases::kMostReleases);
-  }
 }
 
 }  // namespace rollcall

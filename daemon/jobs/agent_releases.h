@@ -18,8 +18,8 @@ class AgentReleases {
   void Add(const AgentName& agent);
   void Remove(const AgentName& agent);
 
-  // Returns the releases with most agents first, at most kMostReleases; of each the first
-  // kMostHosts hosts by name.
+  // Returns the releases of most hosts, at most kMostReleases, that with most agents first; of each
+  // the first kMostHosts hosts by name. The agents of all others are those that this list lacks.
   std::vector<v1::AgentRelease> List() const;
 
   static constexpr int kMostReleases = 16;

@@ -31,6 +31,7 @@ constexpr int64_t kFactsBesidesNs = 2 * kSecond;
 constexpr std::chrono::milliseconds kWakeEvery{100};
 constexpr char kNoAnswer[] = "its agent did not answer in time";
 constexpr char kNotConnected[] = "its agent is not connected";
+constexpr char kFactsLeftOut[] = "left out, because what the hosts of the job show is too large";
 
 // Equal for callers who see the same jobs.
 std::string ScopeOf(const Tenants& tenants) {
@@ -79,11 +80,11 @@ class LookDesk::Running {
     bool is_gone = false;
     bool awaits_facts = true;
     int64_t answered_ns = 0;  // the last stack
-    size_t bytes = 0;         // of the samples
+    size_t bytes = 0;         // of the samples and the facts
   };
 
-  Running(ListedJob job, Asker asker, int64_t apart_ns, int64_t now_ns)
-      : asker_(std::move(asker)), apart_ns_(apart_ns), began_ns_(now_ns) {
+  Running(ListedJob job, Asker asker, const Sizes& most, int64_t apart_ns, int64_t now_ns)
+      : asker_(std::move(asker)), most_(most), apart_ns_(apart_ns), began_ns_(now_ns) {
     for (ListedRanks& host : job.hosts) {
       if (host.members == 0) continue;
       Part part;
@@ -129,11 +130,16 @@ class LookDesk::Running {
     return message;
   }
 
-  static void AddFacts(const v1::HostFacts& facts, Part* part) {
+  void AddFacts(const v1::HostFacts& facts, Part* part) {
     if (!part->awaits_facts) return;
     part->awaits_facts = false;
-    if (!facts.error().empty() || facts.ByteSizeLong() > kMostBytesOfFacts) return;
-    *part->look.mutable_host_facts() = facts;
+    if (!facts.error().empty()) return;
+    const size_t bytes = facts.ByteSizeLong();
+    if (bytes <= most_.facts_of_host && HasRoom(bytes, part)) {
+      *part->look.mutable_host_facts() = facts;
+    } else {
+      part->look.mutable_host_facts()->set_error(kFactsLeftOut);
+    }
   }
 
   // Notes that the next round has begun, and makes its message.
@@ -166,19 +172,25 @@ class LookDesk::Running {
     sample.set_taken_ns(now_ns);
     *sample.mutable_stack() = reply.stack();
     LimitStack(sample.mutable_stack());
-    const size_t bytes = sample.ByteSizeLong();
-    if (part->bytes + bytes > kMostBytesOfHost || bytes_ + bytes > kMostBytes) {
+    if (!HasRoom(sample.ByteSizeLong(), part)) {
       rank->set_unseen("its stacks were left out, because those of the whole job are too large");
       return;
     }
-    part->bytes += bytes;
-    bytes_ += bytes;
     sample.mutable_stack()->set_host(part->look.host());
     *rank->add_samples() = std::move(sample);
   }
 
  private:
+  // Counts so many bytes of the part's host if they are within the limits.
+  bool HasRoom(size_t bytes, Part* part) {
+    if (part->bytes + bytes > most_.host || bytes_ + bytes > most_.all) return false;
+    part->bytes += bytes;
+    bytes_ += bytes;
+    return true;
+  }
+
   const Asker asker_;
+  const Sizes most_;
   const int64_t apart_ns_, began_ns_;
   std::vector<Part> parts_;
   size_t bytes_ = 0;
@@ -215,8 +227,8 @@ absl::StatusOr<std::shared_ptr<LookDesk::Running>> LookDesk::Begin(const v1::Loo
                                    }),
                     job.hosts.end());
   }
-  auto look =
-      std::make_shared<Running>(std::move(job), Asker{ScopeOf(tenants), who}, apart_ns, now_ns_());
+  auto look = std::make_shared<Running>(std::move(job), Asker{ScopeOf(tenants), who}, most_,
+                                        apart_ns, now_ns_());
   const MutexLock lock(mutex_);
   if (is_closed_) return absl::CancelledError("the daemon stops");
   size_t of_tenants = 0, of_caller = 0;
@@ -316,7 +328,7 @@ bool LookDesk::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& rep
   for (const std::shared_ptr<Running>& look : running_) {
     for (Running::Part& part : look->parts()) {
       if (part.number != reply.request() || part.agent != agent.id) continue;
-      Running::AddFacts(reply.facts(), &part);
+      look->AddFacts(reply.facts(), &part);
       changed_.NotifyAll();
     }
   }

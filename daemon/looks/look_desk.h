@@ -42,18 +42,23 @@ class LookDesk {
   static constexpr size_t kMostOfTenants = 3;
   static constexpr size_t kMostOfCaller = 2;
   static constexpr size_t kSamples = 3;
-  static constexpr size_t kMostBytesOfFacts = size_t{256} << 10;  // of one host
-  static constexpr int kMostProcessesOfFacts = 64;                // as v1::GatherHostFacts says
-  // For stacks of one host, and of all; more are left out, which is reported.
-  static constexpr size_t kMostBytesOfHost = size_t{16} << 20;
-  static constexpr size_t kMostBytes = size_t{256} << 20;
+  static constexpr int kMostProcessesOfFacts = 64;  // as v1::GatherHostFacts says
+  // In bytes of one look. What is beyond is left out, which is reported.
+  struct Sizes {
+    size_t facts_of_host = size_t{256} << 10;
+    size_t host = size_t{16} << 20;  // its stacks and facts
+    size_t all = size_t{256} << 20;  // those of all hosts
+  };
 
   // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
   // `book` must outlive this object. `now_ns`: a clock that never goes back.
   LookDesk(Send send, const UnrecordedBook* book, std::function<int64_t()> now_ns = SteadyNs)
-      : send_(std::move(send)), book_(book), now_ns_(std::move(now_ns)) {}
+      : LookDesk(std::move(send), book, std::move(now_ns), Sizes()) {}
+  LookDesk(Send send, const UnrecordedBook* book, std::function<int64_t()> now_ns,
+           const Sizes& most)
+      : send_(std::move(send)), book_(book), now_ns_(std::move(now_ns)), most_(most) {}
 
   // The job that the request names, among those of `tenants`. `who`: the caller's name. `goes_on`
   // is asked several times a second: false ends the look. Errors: those of UnrecordedBook::Find();
@@ -87,6 +92,7 @@ class LookDesk {
   const Send send_;
   const UnrecordedBook* const book_;
   const std::function<int64_t()> now_ns_;
+  const Sizes most_;
   Mutex mutex_;
   Condition changed_;
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -44,10 +44,12 @@ def test_agents_of_another_release_are_named_with_their_hosts(open_page, daemon,
     [own] = jobs["agent_releases"]
     assert own == {"release": jobs["rollcall_version"], "agents": 1, "hosts": jobs["jobs"][0]["hosts"]}
     jobs["agent_releases"] = [own, {"release": "0.9.0", "agents": 3, "hosts": ["node-1", "node-2"]}]
+    jobs["agents"] = 6
     page.route(re.compile(r"/api/v1/jobs\?"), lambda route: route.fulfill(json=jobs))
     page.goto(f"{daemon.page}/#/hosts")
-    expect(page.locator(".releases")).to_have_text(
-        f"3 agents run release 0.9.0, the daemon release {own['release']}: node-1, node-2 and others")
+    expect(page.locator(".releases li")).to_have_text(
+        [f"3 agents run release 0.9.0, the daemon release {own['release']}: node-1, node-2 and others",
+         "2 agents of other releases"])
 
 
 # Kind, subject, value, text and pid, and the sentence.

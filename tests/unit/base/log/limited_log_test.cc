@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <sstream>
 
 namespace rollcall {
@@ -86,6 +89,26 @@ TEST_F(LimitedLogTest, LinesThatAreAlwaysLoggedTakeNoRoomOfOthers) {
   for (int i = 0; i < 200; ++i) spdlog::info("serves agent {}", i);
   spdlog::set_default_logger(before);
   EXPECT_EQ(CountWritten(), 100);
+}
+
+// Berlin's clocks show 02:30 at both times.
+TEST(LogWithLimitsTest, TimesAreUtcWhereAnHourComesTwice) {
+  setenv("TZ", "Europe/Berlin", 1);
+  tzset();
+  const std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+  std::ostringstream out;
+  LogWithLimits("rollcalld", std::make_shared<spdlog::sinks::ostream_sink_st>(out));
+  constexpr int64_t kSummer = 1792888200, kWinter = kSummer + 3600;  // 2026-10-25, 00:30 and 01:30
+  for (const int64_t second : {kSummer, kWinter}) {
+    const spdlog::log_clock::time_point at{std::chrono::seconds(second)};
+    spdlog::default_logger()->log(at, spdlog::source_loc{}, spdlog::level::info, "a line");
+  }
+  spdlog::set_default_logger(before);
+  unsetenv("TZ");
+  tzset();
+  EXPECT_EQ(out.str(),
+            "[2026-10-25 00:30:00.000 UTC] [rollcalld] [info] a line\n"
+            "[2026-10-25 01:30:00.000 UTC] [rollcalld] [info] a line\n");
 }
 
 // Tests and tools have other sinks.

@@ -8,7 +8,10 @@
 namespace rollcall {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
+using testing::IsSupersetOf;
+using testing::SizeIs;
 
 AgentName Agent(const std::string& host, const std::string& release) {
   AgentName name;
@@ -56,6 +59,38 @@ TEST(AgentReleasesTest, LimitsReleasesAndHosts) {
   ASSERT_EQ(list.size(), AgentReleases::kMostReleases);
   EXPECT_EQ(list[0].agents(), 40);
   EXPECT_EQ(list[0].hosts_size(), AgentReleases::kMostHosts);
+}
+
+constexpr int kInvented = 40;
+
+void AddInvented(int streams, AgentReleases* releases) {
+  for (int i = 0; i < kInvented * streams; ++i) {
+    releases->Add(Agent("one", absl::StrCat("0 invented ", i % kInvented)));
+  }
+}
+
+TEST(AgentReleasesTest, OneHostThatNamesManyReleasesHidesNoOther) {
+  AgentReleases releases;
+  AddInvented(3, &releases);
+  releases.Add(Agent("a", "1.1.0"));
+  releases.Add(Agent("b", "1.2.0"));
+  const std::vector<std::string> words = InWords(releases.List());
+  EXPECT_THAT(words, SizeIs(AgentReleases::kMostReleases));
+  EXPECT_THAT(words, IsSupersetOf({"1.1.0: 1 a", "1.2.0: 1 b"}));
+}
+
+TEST(AgentReleasesTest, AHostThatNamesManyReleasesHidesNoOtherOfAnotherDaemon) {
+  AgentReleases first, second;
+  AddInvented(3, &first);
+  second.Add(Agent("a", "1.1.0"));
+  v1::StatusResponse all, more;
+  for (const v1::AgentRelease& one : first.List()) *all.add_agent_releases() = one;
+  for (const v1::AgentRelease& one : second.List()) *more.add_agent_releases() = one;
+  JoinReleases(more.agent_releases(), all.mutable_agent_releases());
+  const std::vector<std::string> words =
+      InWords({all.agent_releases().begin(), all.agent_releases().end()});
+  EXPECT_THAT(words, SizeIs(AgentReleases::kMostReleases));
+  EXPECT_THAT(words, Contains("1.1.0: 1 a"));
 }
 
 TEST(AgentReleasesTest, JoinsTheListsOfTwoDaemons) {

@@ -27,6 +27,8 @@ constexpr int kRankThatSleeps = 1;
 // it.
 class LookDeskTest : public testing::Test {
  protected:
+  explicit LookDeskTest(const LookDesk::Sizes& most = {}) : most_(most) {}
+
   void SetUp() override {
     book_.Set(AgentOf("node-1"), ListOfRanks(Listed{0}, Listed{1}));
     book_.Set(AgentOf("node-2"), ListOfRanks(Listed{2}, Listed{3}));
@@ -101,13 +103,14 @@ class LookDeskTest : public testing::Test {
   std::map<std::string, int> asked_;
   bool goes_on_ = true;
   int64_t now_ns_ = 1000 * kSecond;
+  const LookDesk::Sizes most_;
   UnrecordedBook book_;
   LookDesk desk_{[this](const std::string& agent, const v1::DaemonMessage& message) {
                    if (message.has_gather_host_facts())
                      return AnswerFacts(agent, message.gather_host_facts());
                    return Answer(agent, message.take_stacks());
                  },
-                 &book_, [this] { return now_ns_ += kSecond / 4; }};
+                 &book_, [this] { return now_ns_ += kSecond / 4; }, most_};
 };
 
 TEST_F(LookDeskTest, TakesThreeSamplesOfEachRankOverTheTime) {
@@ -210,6 +213,28 @@ TEST_F(LookDeskTest, AStrangersReplyChangesNothing) {
 TEST_F(LookDeskTest, ADaemonThatStopsBeginsNoLook) {
   desk_.Close();
   EXPECT_TRUE(absl::IsCancelled(Look().status()));
+}
+
+// Has room for the facts of one host, and for no stack.
+class SmallLookTest : public LookDeskTest {
+ protected:
+  static LookDesk::Sizes SizeOfFacts() {
+    v1::HostFacts facts;
+    facts.add_facts()->set_text(AgentOf("node-1").id);
+    LookDesk::Sizes most;
+    most.all = facts.ByteSizeLong();
+    return most;
+  }
+  SmallLookTest() : LookDeskTest(SizeOfFacts()) {}
+};
+
+TEST_F(SmallLookTest, FactsOfAllHostsCountAsStacksDo) {
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_THAT(*looks, SizeIs(2));
+  EXPECT_THAT((*looks)[0].host_facts().facts(), SizeIs(1));
+  EXPECT_THAT((*looks)[1].host_facts().facts(), IsEmpty());
+  EXPECT_THAT((*looks)[1].host_facts().error(), HasSubstr("too large"));
 }
 
 // A look that has a place learns that no caller waits for it.
