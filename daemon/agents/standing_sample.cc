@@ -201,19 +201,14 @@ StackPlace ShortPlace(StackPlace place) {
   return place;
 }
 
-// The agent lists the main thread and those of Python. One that is held up in a request tells more
-// than others.
+// The agent lists the main thread and those of Python.
 std::vector<StandPlace> PlacesOf(const v1::ChildProcess& child) {
   std::vector<StandPlace> places;
   for (const bool of_main : {true, false}) {
     for (const v1::ThreadStack& thread : child.threads()) {
-      if ((thread.tid() != child.pid()) == of_main) continue;
+      if ((thread.tid() == child.pid()) != of_main || places.size() == kMostPlaces) continue;
       places.emplace_back(ShortPlace(PlaceOfThread(thread)));
     }
-  }
-  if (places.size() > kMostPlaces) {
-    std::stable_partition(places.begin() + 1, places.end(), IsHeldUpInARequest);
-    places.resize(kMostPlaces);
   }
   return places;
 }

@@ -109,11 +109,4 @@ bool WaitsWithTheCpu(const Standing& standing);
 // The thread of the process that handles a request in the program; nullptr if none does.
 const StandThread* FindHandler(const Standing& standing);
 
-// The thread handles a request, and waits in it for what is no work.
-bool IsHeldUpInARequest(const StandPlace& place);
-
-// Of a server that a rank has started: such a thread; nullptr if there is none, or its main thread
-// waits for no requests.
-const StandPlace* FindHandler(const StandingChild& child);
-
 }  // namespace rollcall

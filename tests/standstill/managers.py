@@ -34,8 +34,10 @@ def manager_keeps_the_lock(args):
         manager = start_manager()
         lock, rows = manager.Lock(), manager.list()
         worker = start_worker(count_rows, lock, rows, number, pause, -1 if args.fixed else 3)
-        for _ in range(number):
+        for row in range(number):
             time.sleep(pause)
+            if row == number - 1 and not args.fixed:
+                worker.join()
             with lock:  # hangs: manager_keeps_the_lock
                 len(rows)
         worker.join()

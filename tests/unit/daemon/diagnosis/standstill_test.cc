@@ -251,26 +251,6 @@ TEST(StandstillTest, BlamesTheHolderOfALock) {
   EXPECT_EQ(verdict.advice.front().id, "file-lock");
 }
 
-// No list of the kernel is read of what a rank has started.
-TEST(StandstillTest, FindsTheHolderOfALockForWhichAWorkerOfARankWaits) {
-  const RankPlaceOf loads = {" poll dataloader._try_get_data dataloader.__next__ train.main ",
-                             "/x/train.py:9 in main"};
-  StandingJob job({loads, Reads(4000), kQueue});
-  job.standings[0]->children = {{kChildPid,
-                                 4000,
-                                 "pt_data_worker",
-                                 {PlaceOf({" flock fcntl.flock train.unpack worker._worker_loop ",
-                                           "/x/train.py:25 in unpack"})}}};
-  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
-  job.standings[2]->locks = {{7, "/x/cache.lock", 4002, false}};
-  const Verdict verdict = job.Only();
-  EXPECT_EQ(CulpritsOf(verdict), Ranks{2});
-  EXPECT_EQ(verdict.standstill.on, "/x/cache.lock");
-  // With another holder, nothing shows who has it.
-  job.standings[1]->locks = {{8, "/x/other.lock", 4001, false}};
-  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{0});
-}
-
 // Of the locks of descriptors the kernel names no holder.
 TEST(StandstillTest, FindsTheHolderOfALockByItsBytes) {
   const auto locks = [](const char* at) { return RankPlaceOf{" fcntl train.move ", at}; };
@@ -286,43 +266,6 @@ TEST(StandstillTest, FindsTheHolderOfALockByItsBytes) {
   EXPECT_EQ(verdict.certainty, Certainty::kLikely);
   EXPECT_EQ(verdict.standstill.shape, StandShape::kRing);
   EXPECT_EQ(verdict.advice.front().id, "lock-order");
-}
-
-// Its main thread waits for requests, and another one for the lock that a client has asked for.
-TEST(StandstillTest, BlamesTheRankThatWaitsForALockOfItsManager) {
-  const RankPlaceOf asks = {
-      " __libc_read connection.Connection.recv managers._callmethod "
-      "managers.AcquirerProxy.__enter__ train.count ",
-      "/x/train.py:38 in count",
-      {kChildPid},
-      EndKind::kSocket};
-  const StandPlace main =
-      PlaceOf({" __new_sem_wait_slow64 threading.Event.wait managers.Server.serve_forever ", ""});
-  const auto serves = [](const char* functions) { return PlaceOf({functions, ""}); };
-  const StandPlace reads = PlaceOf(
-      {" __libc_read connection.Connection.recv managers.Server.serve_client ", "", {4002}});
-  StandingJob job({Reads(4001), asks, Reads(4000)});
-  job.standings[1]->children = {
-      {kChildPid,
-       4001,
-       "python",
-       {main, reads,
-        serves(" __new_sem_wait_slow64 PyThread_acquire_lock_timed PyObject_Call "
-               "managers.Server.serve_client managers.Server.handle_request ")}}};
-  const Verdict verdict = job.Only();
-  EXPECT_EQ(CulpritsOf(verdict), Ranks{1});
-  EXPECT_THAT(verdict.summary,
-              testing::HasSubstr("waits for its child 9000 (python), which waits in a lock, in a "
-                                 "queue or another object of a manager of multiprocessing"));
-  EXPECT_EQ(verdict.advice.front().id, "waits-for-a-child");
-  // In the queues of a manager, workers wait for work.
-  for (const char* functions :
-       {" __libc_read connection.Connection.recv managers.Server.serve_client ",
-        " __new_sem_wait_slow64 threading.Condition.wait queue.Queue.get "
-        "managers.Server.serve_client "}) {
-    job.standings[1]->children.front().places.back() = serves(functions);
-    EXPECT_TRUE(job.Judge().empty()) << functions;
-  }
 }
 
 // It writes its result by a thread of its own, and its parent waits for its end.
