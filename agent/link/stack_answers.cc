@@ -82,9 +82,9 @@ void StackAnswers::Run() {
 void StackAnswers::Answer(const PendingRequest& request) {
   for (const ProcessId process : request.processes) {
     sampled_ = process;
-    v1::ProcessStack stack =
-        request.only_network ? service_.TransfersOf(process, request.network_of)
-                             : service_.Take(process, request.children, request.network_of);
+    v1::ProcessStack stack = request.only_network
+                                 ? service_.TransfersOf(process, request.network_of)
+                                 : service_.Take(process, request.children, request.network_of);
     std::optional<v1::Evidence> evidence;
     if (listed_->Has(process)) evidence = service_.EvidenceOf(process);
     if (!Send(request, process, std::move(stack), evidence)) return;

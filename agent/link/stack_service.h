@@ -70,8 +70,8 @@ class StackService {
   // `network_of`: with what its transfers over the network wait for, on these communicators.
   v1::ProcessStack Take(ProcessId process, bool children = false,
                         const std::vector<uint64_t>& network_of = {});
-  // What its transfers over the network wait for, without stacks: it is not sampled, and no share of
-  // the samples is spent. Of the thread of Take().
+  // What its transfers over the network wait for, without stacks: it is not sampled, and no share
+  // of the samples is spent. Of the thread of Take().
   v1::ProcessStack TransfersOf(ProcessId process, const std::vector<uint64_t>& network_of);
   // How the process runs now. nullopt if it did not answer in time. Of the thread of Take().
   std::optional<v1::Evidence> EvidenceOf(ProcessId process);

@@ -122,8 +122,8 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
   for (size_t i = 0; i < verdict->places.size(); ++i) {
     const Culprit& culprit = verdict->culprits[i];
     if (!culprit.ending.empty() && culprit.ending != kFinalizing) continue;
-    const StackPlace* place = FindFreshPlace(job, callers.Of(culprit.rank), culprit.process,
-                                             culprit.rank, *verdict);
+    const StackPlace* place =
+        FindFreshPlace(job, callers.Of(culprit.rank), culprit.process, culprit.rank, *verdict);
     const std::vector<StackPlace>& others = verdict->standstill.places;
     if (i < others.size() && !others[i].functions.empty()) place = &others[i];
     if (place == nullptr) continue;
@@ -142,9 +142,8 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
   AddThreadPlaces(job, verdict);
   const std::vector<int32_t>& waiting = verdict->waiting_processes;
   for (size_t i = 0; i < std::min(waiting.size(), kMostPlacedRanks); ++i) {
-    const StackPlace* place =
-        FindFreshPlace(job, callers.Of(verdict->waiting_ranks[i]), waiting[i],
-                       verdict->waiting_ranks[i], *verdict);
+    const StackPlace* place = FindFreshPlace(job, callers.Of(verdict->waiting_ranks[i]), waiting[i],
+                                             verdict->waiting_ranks[i], *verdict);
     if (place == nullptr || place->functions.empty()) continue;
     if (verdict->waiting_place.functions.empty()) verdict->waiting_place = *place;
     if (!verdict->of_communicator) return;

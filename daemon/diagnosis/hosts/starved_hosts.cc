@@ -58,13 +58,13 @@ std::set<absl::string_view> ConcernedHosts(const JobState& job, const Verdict& v
 
 // One of the culprits uses the CPU that it gets, and no two samples show that it stands.
 bool MayWork(const JobState& job, const Verdict& verdict, const StarvedHosts& starved) {
-  return std::any_of(
-      verdict.culprits.begin(), verdict.culprits.end(), [&](const Culprit& culprit) {
-        const Process* known = FindProcess(job, culprit.process);
-        return known != nullptr && culprit.ending.empty() && known->cpu_moving &&
-               known->liveness == Liveness::kAlive && (known->motion == Motion::kUnknown || known->motion == Motion::kMoving) &&
-               starved.count(known->host) != 0;
-      });
+  return std::any_of(verdict.culprits.begin(), verdict.culprits.end(), [&](const Culprit& culprit) {
+    const Process* known = FindProcess(job, culprit.process);
+    return known != nullptr && culprit.ending.empty() && known->cpu_moving &&
+           known->liveness == Liveness::kAlive &&
+           (known->motion == Motion::kUnknown || known->motion == Motion::kMoving) &&
+           starved.count(known->host) != 0;
+  });
 }
 
 }  // namespace

@@ -267,7 +267,8 @@ void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdi
 void IncidentLife::AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits,
                                 Events* events) {
   const std::pair<IncidentEvent::Kind, std::vector<int32_t>> asks[] = {
-      {IncidentEvent::Kind::kTakeStacksAgain, stacks_.Again(state, live_->verdicts, now_ns, limits)},
+      {IncidentEvent::Kind::kTakeStacksAgain,
+       stacks_.Again(state, live_->verdicts, now_ns, limits)},
       {IncidentEvent::Kind::kTakeStacksOfRest, stacks_.Rest(state, now_ns)},
       {IncidentEvent::Kind::kTakeTransfers, stacks_.Transfers(state, now_ns)},
   };

@@ -31,8 +31,9 @@ class IncidentsTest : public testing::Test {
   // Without the events that ask for more stacks.
   Kinds LookPastStacks(double at) {
     Kinds kinds = Look(at);
-    kinds.erase(std::remove_if(kinds.begin(), kinds.end(), [](Kind kind) { return !HasNews(kind); }),
-                kinds.end());
+    kinds.erase(
+        std::remove_if(kinds.begin(), kinds.end(), [](Kind kind) { return !HasNews(kind); }),
+        kinds.end());
     return kinds;
   }
 

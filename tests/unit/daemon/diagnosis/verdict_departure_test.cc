@@ -154,8 +154,8 @@ TEST(VerdictDepartureTest, ReportsNothingOfOldStacks) {
 
 // `culprit` and `waiter`: the program's frames of ranks 1 and 0, outermost first. The culprit is in
 // a call of PyTorch, unless its functions are given.
-Verdict JudgeFrames(Cause cause, std::vector<ProgramFrame> culprit, std::vector<ProgramFrame> waiter,
-                    JobBuilder job = JobBuilder(2),
+Verdict JudgeFrames(Cause cause, std::vector<ProgramFrame> culprit,
+                    std::vector<ProgramFrame> waiter, JobBuilder job = JobBuilder(2),
                     const char* functions = " distributed_c10d.all_reduce train.main ") {
   Verdict v;
   v.cause = cause;
@@ -213,7 +213,8 @@ TEST(VerdictDepartureTest, ACallElsewhereThatEachStepHasIsNotAnExtraCall) {
     job.process(1).sites = {"train.py:24"};
     for (CallRecord& record : job.member(1).records) record.site = 1;
     const CodeBlock branch = Block(CodeBlock::Kind::kCondition, 30, 31);
-    return JudgeFrames(Cause::kUnmatchedP2p, {Frame("step", 31, {branch}), Frame("exchange_status", 24)},
+    return JudgeFrames(Cause::kUnmatchedP2p,
+                       {Frame("step", 31, {branch}), Frame("exchange_status", 24)},
                        {Frame("step", 32), Frame("execute", 20)}, job)
         .departure.kind;
   };
@@ -235,7 +236,8 @@ TEST(VerdictDepartureTest, OneMorePassOfALoopOfItsOwnIsOneTooMany) {
   for (const int rank : {0, 3}) {
     StackPlace& place = job.process(rank).place;
     place.functions = " distributed_c10d.broadcast train.train ";
-    place.program = {InLoop(12), rank == 3 ? Frame("my_text", 32, {loop}) : Frame("train_step", 40)};
+    place.program = {InLoop(12),
+                     rank == 3 ? Frame("my_text", 32, {loop}) : Frame("train_step", 40)};
     job.process(rank).stacks_ns = At(30);
   }
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());

@@ -208,10 +208,10 @@ TEST(ProgramLineTest, SkipsWrappersAndGeneratedCode) {
 
 // A proxy of multiprocessing has methods that are made from texts.
 TEST(ProgramLineTest, NamesTheLibraryBehindAFunctionOfAText) {
-  const v1::ProcessStack stack =
-      Stack({Python("_ConnectionBase.recv", "/usr/lib/python3.11/multiprocessing/connection.py", 250),
-             Python("BaseProxy._callmethod", "/usr/lib/python3.11/multiprocessing/managers.py", 820),
-             Python("get", "<string>", 2), Python("next_rollout", "/x/train.py", 31)});
+  const v1::ProcessStack stack = Stack(
+      {Python("_ConnectionBase.recv", "/usr/lib/python3.11/multiprocessing/connection.py", 250),
+       Python("BaseProxy._callmethod", "/usr/lib/python3.11/multiprocessing/managers.py", 820),
+       Python("get", "<string>", 2), Python("next_rollout", "/x/train.py", 31)});
   EXPECT_EQ(PlaceInWords(FindPlace(stack)),
             "`next_rollout` (train.py:31), waiting in BaseProxy._callmethod");
 }
