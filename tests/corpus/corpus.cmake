@@ -11,7 +11,7 @@ add_library(rollcall_corpus STATIC
   ${CMAKE_CURRENT_LIST_DIR}/pipeline_faults.cc
   ${CMAKE_CURRENT_LIST_DIR}/thread_faults.cc
   ${CMAKE_CURRENT_LIST_DIR}/timeline.cc)
-target_link_libraries(rollcall_corpus PUBLIC rollcall_diagnosis rollcall_sanitize)
+target_link_libraries(rollcall_corpus PUBLIC rollcall_incident_life rollcall_sanitize)
 
 add_executable(rollcall_corpus_score ${CMAKE_CURRENT_LIST_DIR}/score_main.cc)
 set_target_properties(rollcall_corpus_score PROPERTIES RUNTIME_OUTPUT_DIRECTORY
