@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "daemon/incidents/incident_brief.h"
 #include "daemon/report/incident_proto.h"
@@ -29,6 +33,22 @@ void KeepAdvice(const v1::Incident& known, v1::Incident* incident) {
   const bool is_same =
       root->cause() == before.cause() && root->culprit_ranks() == before.culprit_ranks();
   if (is_same && !before.advice().empty()) *root->mutable_advice() = before.advice();
+}
+
+// A wait has turned into a contradiction: the culprits have come to their odd call since their
+// samples, which show what they did before. New ones are on their way.
+void ForgetEarlierSamples(const Incident& now, v1::Incident* known) {
+  if (known->verdicts().empty() || now.verdicts.empty()) return;
+  const Verdict& root = now.verdicts.front();
+  if (!IsContradiction(root.cause) || known->verdicts(0).cause() == CauseName(root.cause)) return;
+  std::set<std::pair<std::string, int32_t>> culprits;
+  for (const Culprit& culprit : root.culprits) culprits.insert({culprit.host, culprit.pid});
+  auto* stacks = known->mutable_stacks();
+  stacks->erase(std::remove_if(stacks->begin(), stacks->end(),
+                               [&](const v1::ProcessStack& stack) {
+                                 return culprits.count({stack.host(), stack.pid()}) != 0;
+                               }),
+                stacks->end());
 }
 
 // `with_stacks`: the whole incident, whose stacks have the lines.
@@ -66,6 +86,7 @@ void Rewrite(const Incident& now, IncidentRecord* record) {
     diagnosed.mutable_versions()->Swap(known->mutable_versions());
   }
   KeepTimes(*known, &diagnosed);
+  if (!now.is_stored) ForgetEarlierSamples(now, known);
   const bool is_restored = record->confirmed_ns == 0 && known->has_confirmed_at();
   if (is_restored) KeepAdvice(*known, &diagnosed);
   v1::Incident::GetReflection()->SwapFields(known, &diagnosed, DiagnosedFields());

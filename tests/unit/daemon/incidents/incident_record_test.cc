@@ -95,5 +95,32 @@ TEST(IncidentRecordTest, RewriteTakesAwayTheNoteOfTheQuota) {
   EXPECT_EQ(record.incident.report_note(), "");
 }
 
+// Rank 1 was late, and then makes another call than the others.
+TEST(IncidentRecordTest, ForgetsWhatTheCulpritDidBeforeItsOddCall) {
+  Incident now = Diagnosed();
+  Verdict& root = now.verdicts.front();
+  root.cause = Cause::kMissingRank;
+  root.culprits.resize(1);
+  root.culprits[0].host = "node-1";
+  root.culprits[0].pid = 4001;
+  IncidentRecord record;
+  Rewrite(now, &record);
+  for (const int pid : {4001, 4002}) {
+    v1::ProcessStack* stack = record.incident.add_stacks();
+    stack->set_host("node-1");
+    stack->set_pid(pid);
+  }
+  Rewrite(now, &record);
+  EXPECT_EQ(record.incident.stacks_size(), 2) << "it is as late as before";
+  root.cause = Cause::kArgumentMismatch;
+  Rewrite(now, &record);
+  ASSERT_EQ(record.incident.stacks_size(), 1);
+  EXPECT_EQ(record.incident.stacks(0).pid(), 4002);
+  record.incident.add_stacks()->set_host("node-1");
+  record.incident.mutable_stacks(1)->set_pid(4001);
+  Rewrite(now, &record);
+  EXPECT_EQ(record.incident.stacks_size(), 2) << "the sample of the odd call stays";
+}
+
 }  // namespace
 }  // namespace rollcall
