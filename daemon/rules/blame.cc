@@ -215,7 +215,9 @@ void AddCulprits(const Suspicion& s, const std::vector<Absent>& blamed, Verdict*
     if (verdict->culprits.size() > kDescribedCulprits) continue;
     DescribeCulprit(s, absent, verdict);
     const Process* process = FindFreshStacks(s, absent);
-    if (process != nullptr) absl::StrAppend(&verdict->stack_words, process->stack_words, " ");
+    // The stacks of a process are those of all its ranks.
+    if (process == nullptr || process->holds_several) continue;
+    absl::StrAppend(&verdict->stack_words, process->stack_words, " ");
   }
   AddRest(verdict);
   verdict->late = !blamed.empty() && std::all_of(blamed.begin(), blamed.end(),

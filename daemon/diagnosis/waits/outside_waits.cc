@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <iterator>
 #include <set>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/durations.h"
+#include "daemon/model/calling_threads.h"
+#include "daemon/model/client_limits.h"
 #include "daemon/model/progress.h"
 #include "daemon/model/waits/wait_frames.h"
 #include "daemon/words/outside_words.h"
@@ -146,14 +149,31 @@ void AddLastException(const JobState& job, Verdict* verdict) {
   }
 }
 
+// A thread of a process with several ranks explains the absence of the one whose own thread is gone.
+static bool MayBeOfRank(const JobState& job, const Process& process, const Culprit& culprit,
+                        const Verdict& verdict) {
+  if (!process.holds_several) return true;
+  const auto comm = job.communicators.find(verdict.communicator);
+  const std::vector<ThreadPlace>& threads = process.thread_places;
+  const bool are_all_known = !threads.empty() && threads.size() < limits::kThreadPlaces &&
+                             process.stacks_ns >= verdict.since_ns;
+  if (comm == job.communicators.end() || !are_all_known) return false;
+  const std::vector<uint32_t> own = CallingTids(process, comm->second, culprit.rank);
+  const auto is_own = [&](const ThreadPlace& thread) {
+    return std::find(own.begin(), own.end(), thread.tid) != own.end();
+  };
+  return !own.empty() && std::none_of(threads.begin(), threads.end(), is_own);
+}
+
 void AddThreadFailures(const JobState& job, Verdict* verdict) {
   if (!IsWaitForAbsent(*verdict)) return;
   for (size_t i = 0; i < std::min(kDescribedRanks, verdict->culprits.size()); ++i) {
     Culprit* culprit = &verdict->culprits[i];
     const Process* process = FindProcess(job, culprit->process);
-    if (process == nullptr || HasEnded(*process) || process->holds_several) continue;
+    if (process == nullptr || HasEnded(*process)) continue;
     const ThreadFailure& failure = process->thread_failure;
     if (failure.error.empty() || failure.failed_ns < verdict->since_ns - kFailedLately) continue;
+    if (!MayBeOfRank(job, *process, *culprit, *verdict)) continue;
     culprit->thread_error = failure.error;
     culprit->failed_thread = failure.thread;
     verdict->evidence.push_back(ThreadFailureInWords(*culprit));

@@ -62,6 +62,29 @@ TEST_F(SiblingsTest, TheWaitOfASiblingIsNotEvidence) {
   EXPECT_TRUE(v.places.empty()) << "its thread is not known";
 }
 
+// The worker of rank 3 has ended by an exception; its sibling's waits for its GPU.
+TEST_F(SiblingsTest, AThreadThatHasFailedExplainsTheRankWhoseThreadIsGone) {
+  job_.member(3).records.back().thread = 9;
+  Process& process = job_.process(3);
+  process.callers = {{8, 4110, ""}, {9, 4111, ""}};
+  process.stack_words = " cudaStreamSynchronize worker ";
+  process.thread_places = {
+      {4110, "", {"/x/job.py:40 in worker", "cudaStreamSynchronize", true, " cuda worker "}}};
+  process.thread_failure = {"Thread-2 (worker)", "KeyError: 'broken record' at job.py:57", At(9)};
+  const Verdict v = Judge();
+  EXPECT_EQ(v.culprits[0].failed_thread, "Thread-2 (worker)");
+  ASSERT_FALSE(v.advice.empty());
+  EXPECT_EQ(v.advice[0].id, "thread-failed");
+  process.thread_places.push_back(
+      {4111, "", {"/x/job.py:20 in load", "read", true, " read load "}});
+  EXPECT_EQ(Judge().culprits[0].failed_thread, "") << "its own thread is there";
+}
+
+TEST_F(SiblingsTest, TheStackOfASiblingGivesNoAdvice) {
+  job_.process(3).stack_words = " cudaStreamSynchronize worker ";
+  for (const Advice& advice : Judge().advice) EXPECT_NE(advice.id, "waits-for-its-gpu");
+}
+
 TEST_F(SiblingsTest, EachRankStandsWhereItsOwnThreadStands) {
   CallRecord& newest = job_.member(3).records.back();
   newest.thread = 9;
