@@ -149,7 +149,8 @@ void AddLastException(const JobState& job, Verdict* verdict) {
   }
 }
 
-// A thread of a process with several ranks explains the absence of the one whose own thread is gone.
+// A thread of a process with several ranks explains the absence of the one whose own thread is
+// gone.
 static bool MayBeOfRank(const JobState& job, const Process& process, const Culprit& culprit,
                         const Verdict& verdict) {
   if (!process.holds_several) return true;
