@@ -190,11 +190,11 @@ std::string RemoveRecorderFiles(const std::string& prefix, bool with_dumps) {
        !error && at != fs::directory_iterator(); at.increment(error)) {
     const std::string path = at->path().string();
     std::error_code ignored;
-    const fs::file_status about = at->symlink_status(ignored);
     const bool is_dump = absl::StartsWith(path, prefix);
-    const bool is_pipe = absl::StartsWith(path, pipes) && fs::is_fifo(about);
-    if (is_pipe || (is_dump && with_dumps && fs::is_regular_file(about))) {
+    if (absl::StartsWith(path, pipes) && fs::is_fifo(at->symlink_status(ignored))) {
       fs::remove(path, ignored);
+    } else if (is_dump && with_dumps) {
+      fs::remove_all(path, ignored);  // torchft makes folders of this name
     } else if (is_dump && (dump.empty() || path < dump)) {
       dump = path;
     }

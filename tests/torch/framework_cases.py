@@ -234,3 +234,5 @@ HEALTHY = [
     "with_ray.healthy_ray", "with_torchft.healthy_replicas_come_and_go",
     "with_torchft.healthy_replica_dies",
 ]
+# torchft's handler of gloo's error fails where a replica dies, also without Rollcall.
+FAILS_ON_GLOO = {"with_torchft.healthy_replica_dies"}

@@ -81,7 +81,9 @@ TEST(RecorderFilesTest, PipesOfARunAreRemovedAndDumpsIfItEndedWell) {
   EXPECT_FALSE(std::filesystem::exists(pipe));
   std::ofstream(prefix + "0") << "dump";
   EXPECT_EQ(RemoveRecorderFiles(prefix, false), prefix + "0");
+  std::filesystem::create_directory(prefix + "_quorum_1");
   EXPECT_EQ(RemoveRecorderFiles(prefix, true), "");
+  EXPECT_FALSE(std::filesystem::exists(prefix + "_quorum_1"));
   EXPECT_FALSE(std::filesystem::exists(prefix + "0"));
 }
 
