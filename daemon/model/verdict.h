@@ -311,7 +311,8 @@ struct Verdict {
   // Read from files, which end with the last sign of the job: the ranks have waited for longer.
   bool is_at_least = false;
   // The wait counts from this time on if it is later than `since_ns`: before it the daemon, or
-  // the agent of a waiting rank or a culprit, was stopped.
+  // the agent of a waiting rank or a culprit, was stopped, or what the culprits wait for moved. A
+  // culprit that may only be slow on a starved host sets it later than that.
   int64_t counts_from_ns = 0;
   // Age of the oldest report that the verdict rests on. Records that contradict each other and
   // ends of processes do not age. `missing_evidence` names silent hosts, which do not count here.
