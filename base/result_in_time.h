@@ -24,7 +24,8 @@ class ResultInTime {
   // Leaves the thread behind if the work has not ended.
   ~ResultInTime() { worker_.Finish(SteadyTime()); }
 
-  // nullopt if the work has not ended by `deadline`, and goes on. Call it once.
+  // nullopt if the work has not ended by `deadline`, and goes on, or if the system refused a thread
+  // for it. Call it once.
   std::optional<Result> Take(SteadyTime deadline) {
     if (!worker_.Finish(deadline)) return std::nullopt;
     return std::move(*result_);

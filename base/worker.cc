@@ -2,11 +2,14 @@
 #include "base/worker.h"
 
 #include <deque>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "base/loose_threads.h"
 #include "base/mutex.h"
+#include "base/try_thread.h"
 
 namespace rollcall {
 
@@ -64,29 +67,35 @@ Worker::~Worker() { Finish(SteadyTime::max()); }
 
 void Worker::Start() {
   const MutexLock lock(state_->mutex);
-  if (!state_->is_finishing) StartThreads();
+  if (!state_->is_finishing && !StartThreads()) {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  }
 }
 
-// The caller holds the mutex of the state.
-void Worker::StartThreads() {
+// Returns false if the system refuses one. The caller holds the mutex of the state.
+bool Worker::StartThreads() {
   state_->mutex.AssertHeld();
   while (state_->threads < count_) {
-    threads_.emplace_back(
+    std::optional<std::thread> thread = TryThread(
         [state = state_, mark = std::make_unique<LooseThreadMark>()] { state->Run(); });
+    if (!thread.has_value()) return false;
+    threads_.push_back(*std::move(thread));
     ++state_->threads;
   }
+  return true;
 }
 
 bool Worker::Post(Task task) {
   const MutexLock lock(state_->mutex);
   if (state_->is_finishing || state_->tasks.size() >= state_->most_waiting) return false;
+  if (!StartThreads() && threads_.empty()) return false;
   state_->tasks.push_back(std::move(task));
   state_->changed.NotifyAll();
-  StartThreads();
   return true;
 }
 
 void Worker::Repeat(Step step) {
+  Start();
   // Not the shared state: the task is in it.
   Post([state = state_.get(), step = std::move(step)] {
     while (state->Sleep(step())) {

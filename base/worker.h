@@ -48,14 +48,15 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Starts the threads now: where the system refuses them, the program must fail at its start, and
-  // not at the first request of a stranger.
+  // Starts the threads now. Throws std::system_error where the system refuses one: what a program
+  // needs always must fail at its start, and not at the first request of a stranger.
   void Start();
 
-  // Returns false, and drops the task, if `most_waiting` tasks wait or the worker finishes.
+  // Returns false, and drops the task, if `most_waiting` tasks wait, the worker finishes, or the
+  // system refuses its first thread.
   bool Post(Task task);
 
-  // Runs `step` again and again until Finish(). Its thread runs nothing else.
+  // Runs `step` again and again until Finish(). Its thread runs nothing else. Throws as Start().
   void Repeat(Step step);
   // The step of Repeat() runs now, or once more if it runs now.
   void Wake();
@@ -71,7 +72,7 @@ class Worker {
 
  private:
   struct State;
-  void StartThreads();
+  bool StartThreads();
 
   const std::shared_ptr<State> state_;
   const int count_;

@@ -3,7 +3,10 @@
 
 #include <unistd.h>
 
+#include <optional>
 #include <utility>
+
+#include "base/try_thread.h"
 
 namespace rollcall {
 
@@ -13,7 +16,15 @@ DaemonStream::DaemonStream(const Receivers& to, v1::AgentLink::Stub* stub,
       number_(to.inbox->stream()),
       context_(std::move(context)),
       stream_(stub->Connect(context_.get())) {
-  reader_ = std::thread([this] { Read(); });
+  std::optional<std::thread> reader = TryThread([this] { Read(); });
+  if (reader.has_value()) {
+    reader_ = *std::move(reader);
+    return;
+  }
+  context_->TryCancel();
+  static_cast<void>(stream_->Finish());
+  status_ = {grpc::StatusCode::RESOURCE_EXHAUSTED, "the system gives the agent no thread"};
+  broken_ = true;
 }
 
 DaemonStream::~DaemonStream() {

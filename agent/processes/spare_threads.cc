@@ -8,12 +8,14 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/loose_threads.h"
 #include "base/mutex.h"
+#include "base/try_thread.h"
 
 namespace rollcall {
 namespace {
@@ -86,7 +88,7 @@ void SpareThreads::Work(const std::shared_ptr<State>& state,
   }
 }
 
-// nullptr if the limit is reached.
+// nullptr if the limit is reached, or the system refuses a thread.
 std::shared_ptr<SpareThreads::Worker> SpareThreads::State::TakeWorker(
     const std::shared_ptr<State>& state) {
   if (!state->idle.empty()) {
@@ -100,10 +102,11 @@ std::shared_ptr<SpareThreads::Worker> SpareThreads::State::TakeWorker(
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([state, worker, mark = std::make_unique<LooseThreadMark>()] {
-    Work(state, worker);
-  }).detach();
+  std::optional<std::thread> thread = TryThread(
+      [state, worker, mark = std::make_unique<LooseThreadMark>()] { Work(state, worker); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!thread.has_value()) return nullptr;
+  thread->detach();
   ++state->threads;
   return worker;
 }

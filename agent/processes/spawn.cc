@@ -15,7 +15,6 @@
 #include <cstring>
 #include <memory>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "base/monotonic_clock.h"
@@ -175,12 +174,7 @@ int SpawnApart(const std::string& path, const std::vector<std::string>& argument
   if (is_stuck.load()) return ETIMEDOUT;
   const auto start = std::make_shared<Start>(path, arguments, files);
   Worker thread;
-  try {
-    thread.Start();
-  } catch (const std::system_error& error) {
-    return error.code().value();  // the host has no thread left
-  }
-  thread.Post([start] { start->Run(); });
+  if (!thread.Post([start] { start->Run(); })) return EAGAIN;  // the host has no thread left
   const int failure = start->Await(kStartWithinNs, pid);
   thread.Finish(SteadyTime());  // leaves it behind
   const MutexLock lock(AllApart().mutex);

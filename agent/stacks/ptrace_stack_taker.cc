@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "agent/stacks/wait_channels.h"
 #include "base/fair_parts.h"
 #include "base/monotonic_clock.h"
+#include "base/try_thread.h"
 
 namespace rollcall {
 namespace {
@@ -302,8 +304,12 @@ RawSample PtraceStackTaker::Take(pid_t pid, const TakeLimits& limits) {
     return sample;
   }
   PtraceTake take(proc_root_, limits, &sample);
-  std::thread tracer([&] { take.Run(symbols_.get()); });
-  tracer.join();
+  std::optional<std::thread> tracer = TryThread([&] { take.Run(symbols_.get()); });
+  if (tracer.has_value()) {
+    tracer->join();
+  } else {
+    sample.error = "the system gives this program no thread to trace with";
+  }
   return sample;
 }
 

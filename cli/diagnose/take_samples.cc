@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "agent/processes/this_host.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
+#include "base/try_thread.h"
 #include "cli/diagnose/sample_times.h"
 
 namespace rollcall {
@@ -42,7 +44,12 @@ class Sampler {
     std::vector<std::thread> running;
     MakeServices();
     for (size_t worker = 0; worker < workers_; ++worker) {
-      running.emplace_back([this, worker] { Work(worker); });
+      std::optional<std::thread> thread = TryThread([this, worker] { Work(worker); });
+      if (thread.has_value()) {
+        running.push_back(*std::move(thread));
+      } else {
+        Work(worker);
+      }
     }
     while (done_ < workers_ && SteadyNs() < options_.until_ns) {
       TellRest();

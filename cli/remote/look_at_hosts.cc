@@ -25,6 +25,7 @@
 #include "base/mutex.h"
 #include "base/read_file.h"
 #include "base/result_in_time.h"
+#include "base/try_thread.h"
 #include "base/unique_fd.h"
 #include "cli/remote/remote_child.h"
 #include "cli/remote/remote_hosts.h"
@@ -84,7 +85,11 @@ class Looks {
   std::vector<v1::HostLook> Take() {
     const size_t threads = std::min(work_.limits.at_once, targets_.size());
     std::vector<std::thread> running;
-    for (size_t i = 0; i < threads; ++i) running.emplace_back([this] { Work(); });
+    for (size_t i = 0; i < threads; ++i) {
+      std::optional<std::thread> thread = TryThread([this] { Work(); });
+      if (thread.has_value()) running.push_back(*std::move(thread));
+    }
+    if (running.empty()) Work();
     TellProgress();
     for (std::thread& thread : running) thread.join();
     EndTogether();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "base/durations.h"
 #include "base/open_regular.h"
 #include "base/read_file.h"
+#include "base/try_thread.h"
 #include "base/unique_fd.h"
 #include "cli/diagnose/ask_for_dump.h"
 #include "cli/run/dumped_verdicts.h"
@@ -122,7 +124,10 @@ bool FlightRecorders::Ask(const JobState& job, const std::vector<int32_t>& proce
   }
   const MutexLock lock(mutex_);
   if (thread_.joinable() || ranks.empty() || ranks.size() > kMostRanks) return false;
-  thread_ = std::thread([this, ranks = std::move(ranks)] { AskAll(ranks); });
+  std::optional<std::thread> thread =
+      TryThread([this, ranks = std::move(ranks)] { AskAll(ranks); });
+  if (!thread.has_value()) return false;
+  thread_ = *std::move(thread);
   return true;
 }
 

@@ -339,6 +339,7 @@ AlertSender::AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outb
     Delivery& delivery = deliveries_.emplace_back();
     delivery.receiver = std::make_shared<Receiver>(target, options_, outbox_);
     delivery.worker = std::make_unique<Worker>();
+    delivery.worker->Start();
     delivery.worker->Post([receiver = delivery.receiver] { receiver->Run(); });
   }
 }

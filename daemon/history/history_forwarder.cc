@@ -305,6 +305,7 @@ void HistoryForwarder::Core::Run() {
 
 HistoryForwarder::HistoryForwarder(HistoryForwarderOptions options, Loaded loaded, Numbers numbers)
     : core_(std::make_shared<Core>(std::move(options), std::move(loaded), std::move(numbers))) {
+  thread_.Start();
   thread_.Post([core = core_] { core->Run(); });
 }
 

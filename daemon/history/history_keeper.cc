@@ -97,8 +97,8 @@ HistoryKeeper::~HistoryKeeper() { Finish(std::chrono::steady_clock::now() + kLas
 
 absl::Status HistoryKeeper::Start() {
   core_->file.Connect();
+  for (Worker* worker : {&writer_, &reader_, &questions_}) worker->Start();
   writer_.Post([core = core_] { core->writer.Run(); });
-  reader_.Start();
   questions_.Post([core = core_] {
     core->questions.Run([&](const v1::HistoryQuery& query) {
       return core->Read<v1::HistoryAnswer>(HistoryUse::kQuestions,

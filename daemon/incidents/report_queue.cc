@@ -301,6 +301,8 @@ void ReportQueue::Core::DropOldest() {
 ReportQueue::ReportQueue(ReportQueueOptions options)
     : core_(std::make_shared<Core>(std::move(options))) {
   if (core_->options.report_dir.empty()) return;
+  writer_.Start();
+  syncer_.Start();
   writer_.Post([core = core_] { core->RunWriter(); });
   syncer_.Post([core = core_] { core->RunSyncer(); });
 }

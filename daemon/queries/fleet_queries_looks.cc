@@ -11,6 +11,7 @@
 #include "base/durations.h"
 #include "base/mutex.h"
 #include "base/steady_clock.h"
+#include "base/try_thread.h"
 #include "daemon/access/access.h"
 #include "daemon/queries/fleet_queries.h"
 
@@ -110,15 +111,17 @@ absl::StatusOr<std::vector<v1::HostLook>> FleetQueries::LookAtJob(
   }
   // Meanwhile this daemon asks its own agents.
   Answer here = std::vector<v1::HostLook>();
-  std::thread asking([&] {
+  const auto ask_here = [&] {
     if (hosts.here.empty()) return;
     v1::LookRequest part = request;
     part.mutable_hosts()->Assign(hosts.here.begin(), hosts.here.end());
     here = local_->LookAtJob(part, goes_on);
-  });
+  };
+  std::optional<std::thread> asking = TryThread(ask_here);
+  if (!asking.has_value()) ask_here();
   auto answers = AllAtOnce(std::move(asks), After(patience_ns + kSlackNs));
   asker->Leave();
-  asking.join();
+  if (asking.has_value()) asking->join();
   if (!here.ok()) return here;
   for (const std::optional<Answer>& there : answers) {
     if (there.has_value() && absl::IsCancelled(there->status())) return *there;

@@ -2,8 +2,9 @@
 #include "daemon/queries/question_threads.h"
 
 #include <optional>
-#include <system_error>
 #include <utility>
+
+#include "base/try_thread.h"
 
 namespace rollcall {
 
@@ -21,11 +22,9 @@ QuestionThreads::~QuestionThreads() {
 // Makes one if all are busy. A task that waits for its turn is taken by the next that is free.
 bool QuestionThreads::HasThread() {
   if (idle_ > waiting_ || threads_.size() >= most_) return true;
-  try {
-    threads_.emplace_back([this] { Serve(); });
-  } catch (const std::system_error&) {
-    return !threads_.empty();
-  }
+  std::optional<std::thread> thread = TryThread([this] { Serve(); });
+  if (!thread.has_value()) return !threads_.empty();
+  threads_.push_back(*std::move(thread));
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "eventually.h"
+#include "no_more_threads.h"
 
 namespace rollcall {
 namespace {
@@ -28,6 +29,12 @@ TEST(ResultInTimeTest, HasNoResultOfWorkThatHangs) {
   });
   EXPECT_EQ(work.Take(SteadyTime()), std::nullopt);
   release->Notify();
+}
+
+TEST(ResultInTimeTest, HasNoResultWhereTheSystemRefusesAThread) {
+  const NoMoreThreads refused;
+  ResultInTime<int> work([] { return 1; });
+  EXPECT_EQ(work.Take(Soon()), std::nullopt);
 }
 
 TEST(ResultInTimeTest, TheResultMayStayUntaken) {

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "base/loose_threads.h"
 #include "eventually.h"
+#include "no_more_threads.h"
 
 namespace rollcall {
 namespace {
@@ -54,6 +56,20 @@ TEST(WorkerTest, RunsTasksInTheirOrder) {
   std::vector<int> all(100);
   for (int i = 0; i < 100; ++i) all[static_cast<size_t>(i)] = i;
   EXPECT_EQ(ran, all);
+}
+
+TEST(WorkerTest, RefusesATaskWhereTheSystemRefusesItsThread) {
+  Worker worker;
+  int ran = 0;
+  {
+    const NoMoreThreads refused;
+    EXPECT_FALSE(worker.Post([&ran] { ran = 1; }));
+    EXPECT_THROW(worker.Start(), std::system_error);
+    EXPECT_THROW(worker.Repeat([] { return kMoment; }), std::system_error);
+  }
+  EXPECT_TRUE(worker.Post([&ran] { ran += 2; }));
+  EXPECT_TRUE(worker.Finish(In(kSoon)));
+  EXPECT_EQ(ran, 2);
 }
 
 TEST(WorkerTest, HasNoThreadBeforeItsFirstTask) {

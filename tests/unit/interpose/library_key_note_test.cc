@@ -4,6 +4,7 @@
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
 #include "library_steps.h"
+#include "patient_limits.h"
 
 namespace rollcall {
 namespace {
@@ -24,7 +25,7 @@ class KeyNoteTest : public PreloadedProcessTest {
     pid_ = Start(command);
     ThreadStack thread;
     EXPECT_TRUE(Eventually([&] {
-      const ProcessStack process = reader_.TakeAndUnwind(&taker_, pid_, TakeLimits());
+      const ProcessStack process = reader_.TakeAndUnwind(&taker_, pid_, PatientLimits());
       if (process.threads.empty()) return false;
       thread = process.threads.front();
       return Pauses(thread);

@@ -9,6 +9,7 @@
 #include "agent/stacks/segment_stack_requests.h"
 #include "agent/stacks/signal_stack_taker.h"
 #include "library_steps.h"
+#include "patient_limits.h"
 
 namespace rollcall {
 namespace {
@@ -39,7 +40,7 @@ class LibrarySignalStacksTest : public LibraryStepsTest {
   }
   int Meet(int fifo) { return open(Fifo(fifo).c_str(), O_WRONLY | O_CLOEXEC); }
 
-  static RawSample Ask(pid_t pid) { return SignalStackTaker().Take(pid, TakeLimits()); }
+  static RawSample Ask(pid_t pid) { return SignalStackTaker().Take(pid, PatientLimits()); }
 
   static int Answered(const RawSample& sample) {
     return static_cast<int>(std::count_if(sample.threads.begin(), sample.threads.end(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads that block, and other reads at the same time.
 #include "agent/processes/spare_threads.h"
+#include "no_more_threads.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -54,6 +55,16 @@ TEST_F(SpareThreadsTest, WaitsForAReadThatReturns) {
   EXPECT_TRUE(threads.Run("a", [&value] { value = 7; }, kLong));
   EXPECT_EQ(value, 7);
   EXPECT_FALSE(threads.IsRunning("a"));
+}
+
+TEST_F(SpareThreadsTest, RefusesAReadWhereTheSystemRefusesAThread) {
+  SpareThreads threads;
+  {
+    const NoMoreThreads refused;
+    EXPECT_FALSE(threads.Run("a", [] { FAIL() << "no thread"; }, kLong));
+    EXPECT_FALSE(threads.IsRunning("a"));
+  }
+  EXPECT_TRUE(threads.Run("a", [] {}, kLong));
 }
 
 TEST_F(SpareThreadsTest, AStuckReadBlocksNoOther) {

@@ -10,6 +10,7 @@
 #include "agent/stacks/call_instructions.h"
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
+#include "patient_limits.h"
 #include "victim_process.h"
 
 namespace rollcall {
@@ -22,7 +23,7 @@ class HardFramesTest : public ::testing::Test {
   static void SetUpTestSuite() {
     victim_ = new VictimProcess("frame_victim");
     ASSERT_TRUE(victim_->WaitForAll('S'));
-    sample_ = new RawSample(PtraceStackTaker().Take(victim_->pid(), TakeLimits()));
+    sample_ = new RawSample(PtraceStackTaker().Take(victim_->pid(), PatientLimits()));
   }
   static void TearDownTestSuite() {
     delete sample_;
@@ -216,7 +217,7 @@ TEST(EndlessRuleTest, EndsTheStackWithANote) {
   ASSERT_TRUE(victim.WaitForAll('S'));
   PtraceStackTaker taker;
   StackReader reader;
-  const ProcessStack process = reader.TakeAndUnwind(&taker, victim.pid(), TakeLimits());
+  const ProcessStack process = reader.TakeAndUnwind(&taker, victim.pid(), PatientLimits());
   const ThreadStack& thread = process.threads.at(1);
   EXPECT_EQ(thread.frames.back().function, "assembly_with_endless_rule")
       << FormatThreadStack(thread);

@@ -15,6 +15,7 @@
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
 #include "eventually.h"
+#include "patient_limits.h"
 #include "python_interpreters.h"
 #include "victim_process.h"
 
@@ -90,7 +91,7 @@ class PythonStacksTest : public testing::TestWithParam<int> {
   }
 
   ProcessStack Take(const VictimProcess& victim) {
-    return reader_.TakeAndUnwind(&taker_, victim.pid(), TakeLimits());
+    return reader_.TakeAndUnwind(&taker_, victim.pid(), PatientLimits());
   }
 
   static bool IsAnyIn(const ProcessStack& process, const std::string& function) {

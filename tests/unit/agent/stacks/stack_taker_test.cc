@@ -27,6 +27,8 @@
 #include "base/result_in_time.h"
 #include "eventually.h"
 #include "file_server.h"
+#include "no_more_threads.h"
+#include "patient_limits.h"
 #include "temporary_tree.h"
 #include "victim_process.h"
 
@@ -40,7 +42,7 @@ const RawThread* FindThread(const RawSample& sample, const std::string& name) {
   return nullptr;
 }
 
-RawSample Take(pid_t pid, const TakeLimits& limits = {}) {
+RawSample Take(pid_t pid, const TakeLimits& limits = PatientLimits()) {
   return PtraceStackTaker().Take(pid, limits);
 }
 
@@ -64,6 +66,13 @@ TEST(StackTakerTest, CopiesRegistersAndStackOfEveryThread) {
   }
 }
 
+TEST(StackTakerTest, SaysThatTheSystemRefusesItAThread) {
+  VictimProcess victim("stack_victim");
+  const NoMoreThreads refused;
+  const RawSample sample = Take(victim.pid());
+  EXPECT_THAT(sample.error, testing::HasSubstr("no thread to trace with"));
+}
+
 TEST(StackTakerTest, LetsEveryThreadContinue) {
   VictimProcess victim("stack_victim", "busy");
   Take(victim.pid());
@@ -79,7 +88,7 @@ TEST(StackTakerTest, LetsEveryThreadContinue) {
 TEST(StackTakerTest, CopiesNoMoreThanTheLimit) {
   VictimProcess victim("stack_victim");
   ASSERT_TRUE(victim.WaitForAll('S'));
-  TakeLimits limits;
+  TakeLimits limits = PatientLimits();
   limits.stack_bytes = 1000;
   const RawSample sample = Take(victim.pid(), limits);
   ASSERT_NE(FindThread(sample, "wide"), nullptr);
@@ -91,7 +100,7 @@ TEST(StackTakerTest, CopiesNoMoreThanTheLimit) {
 TEST(StackTakerTest, CopiesOfAllThreadsTogetherNoMoreThanTheirLimit) {
   VictimProcess victim("stack_victim");
   ASSERT_TRUE(victim.WaitForAll('S'));
-  TakeLimits limits;
+  TakeLimits limits = PatientLimits();
   limits.all_stack_bytes = 64 << 10;
   const RawSample sample = Take(victim.pid(), limits);
   size_t bytes = 0;
@@ -111,7 +120,7 @@ TEST(StackTakerTest, ManyThreadsGetNoTimeWithoutEnd) {
 
 TEST(StackTakerTest, CountsThreadsBeyondTheLimitAsLeftOut) {
   VictimProcess victim("stack_victim");
-  TakeLimits limits;
+  TakeLimits limits = PatientLimits();
   limits.max_threads = 3;
   const RawSample sample = Take(victim.pid(), limits);
   EXPECT_EQ(sample.threads.size(), 3u);
@@ -268,8 +277,7 @@ TEST(StackTakerTest, StopsEachOf64ThreadsOnlyBriefly) {
   std::vector<int64_t> stopped;
   int64_t duration = 0;
   constexpr int kRounds = 20;
-  TakeLimits limits;
-  limits.total_timeout_ns = 60'000'000'000;  // on a busy machine this thread may stand for seconds
+  const TakeLimits limits = PatientLimits();
   for (int round = 0; round < kRounds; ++round) {
     const RawSample sample = PtraceStackTaker().Take(victim.pid(), limits);
     ASSERT_EQ(sample.threads.size(), 64u);

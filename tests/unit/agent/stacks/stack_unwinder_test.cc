@@ -12,6 +12,7 @@
 
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/stack_reader.h"
+#include "patient_limits.h"
 #include "victim_process.h"
 
 namespace rollcall {
@@ -52,7 +53,7 @@ class StackUnwinderTest : public ::testing::Test {
   }
 
   RawSample TakeBlocked(const std::string& program = "stack_victim",
-                        const TakeLimits& limits = {}) {
+                        const TakeLimits& limits = PatientLimits()) {
     VictimProcess victim(program);
     EXPECT_TRUE(victim.WaitForAll('S'));
     return PtraceStackTaker().Take(victim.pid(), limits);
@@ -101,7 +102,7 @@ TEST_F(StackUnwinderTest, FollowsADeepRecursion) {
 }
 
 TEST_F(StackUnwinderTest, ReportsTheEndOfTheCopyIfTheStackIsLonger) {
-  TakeLimits limits;
+  TakeLimits limits = PatientLimits();
   limits.stack_bytes = 64 << 10;
   const ThreadStack thread =
       Find(reader_.Unwind(TakeBlocked("stack_victim", limits), limits), "wide");
@@ -113,7 +114,7 @@ TEST_F(StackUnwinderTest, ReportsTheEndOfTheCopyIfTheStackIsLonger) {
 }
 
 TEST_F(StackUnwinderTest, LeavesOutFramesBeyondTheLimit) {
-  TakeLimits limits;
+  TakeLimits limits = PatientLimits();
   limits.max_frames = 5;
   const ThreadStack thread = Find(reader_.Unwind(TakeBlocked(), limits), "recursion");
   EXPECT_EQ(thread.frames.size(), 5u);
@@ -121,7 +122,7 @@ TEST_F(StackUnwinderTest, LeavesOutFramesBeyondTheLimit) {
 }
 
 TEST_F(StackUnwinderTest, KeepsOfAllThreadsTogetherNoMoreThanTheirLimit) {
-  TakeLimits limits;
+  TakeLimits limits = PatientLimits();
   limits.all_frame_bytes = 11 * 2000;
   const ProcessStack process = reader_.Unwind(TakeBlocked(), limits);
   size_t bytes = 0;
@@ -139,7 +140,7 @@ TEST_F(StackUnwinderTest, FindsNamesInACompressedSymbolTable) {
 }
 
 TEST_F(StackUnwinderTest, LeavesOutTheMiddleOfADeepStackAndReportsIt) {
-  TakeLimits limits;
+  TakeLimits limits = PatientLimits();
   limits.kept_frames = 16;
   const ThreadStack thread = Find(reader_.Unwind(TakeBlocked(), limits), "recursion");
   ASSERT_EQ(thread.frames.size(), 17u) << FormatThreadStack(thread);
@@ -222,7 +223,7 @@ TEST_F(StackUnwinderTest, UnwindsARunningThread) {
   VictimProcess victim("stack_victim", "busy");
   PtraceStackTaker taker;
   const ThreadStack thread =
-      Find(reader_.TakeAndUnwind(&taker, victim.pid(), TakeLimits()), "busy");
+      Find(reader_.TakeAndUnwind(&taker, victim.pid(), PatientLimits()), "busy");
   EXPECT_TRUE(HasRun(thread, {"victim::BusyLoop()", "victim::RunRole(void*)"}))
       << FormatThreadStack(thread);
 }
@@ -235,7 +236,7 @@ TEST_F(StackUnwinderTest, NamesTheVdso) {
     return !thread.frames.empty() && thread.frames[0].module == "[vdso]";
   };
   for (int attempt = 0; attempt < 200 && !in_vdso(); ++attempt) {
-    thread = Find(reader_.TakeAndUnwind(&taker, victim.pid(), TakeLimits()), "vdso");
+    thread = Find(reader_.TakeAndUnwind(&taker, victim.pid(), PatientLimits()), "vdso");
   }
   ASSERT_TRUE(in_vdso()) << FormatThreadStack(thread);
   EXPECT_NE(thread.frames[0].function.find("clock_gettime"), std::string::npos)
@@ -258,7 +259,7 @@ TEST_F(StackUnwinderTest, KeepsTheReasonWhyAThreadWasNotTaken) {
 TEST_F(StackUnwinderTest, SurvivesRandomStacksAndRegisters) {
   const RawSample original = TakeBlocked();
   std::mt19937_64 random(20240501);
-  TakeLimits limits;
+  TakeLimits limits = PatientLimits();
   limits.max_frames = 64;
   for (int round = 0; round < 300; ++round) {
     RawSample sample = original;

@@ -61,7 +61,7 @@ TEST(ReadLogsTest, EachFileIsReadOnceAndSecretsAreHidden) {
   tree.Write("all.log", "step 7\n");
   tree.Write("own.err", "export API_TOKEN=abcdefgh12345678\n");
   const Writer first(shared, shared), second(shared, own);
-  SpareThreads threads;
+  SpareThreads threads(10 * kSecond);
   const v1::ProcessLook one = first.look(), two = second.look();
   LogOptions options;
   options.patience_ns = 10 * kSecond;
@@ -83,7 +83,7 @@ TEST(ReadLogsTest, ColoursProtectNoSecret) {
   tree.Write("\x1b[36mpassword\x1b[0m=hunter2",
              "\x1b[36mapi_key\x1b[0m=\x1b[35mhunter2\x1b[0m\n\x1b[32mstep 8\x1b[0m\n");
   const Writer writer(log, log);
-  SpareThreads threads;
+  SpareThreads threads(10 * kSecond);
   const v1::ProcessLook look = writer.look();
   LogOptions options;
   options.patience_ns = 10 * kSecond;
