@@ -85,8 +85,9 @@ target_include_directories(PkgConfig::LIBPQ SYSTEM INTERFACE "${_libpq}/include"
 target_link_libraries(PkgConfig::LIBPQ INTERFACE portable_archives)
 # Every program has the archives in its link.
 add_dependencies(portable_archives portable_libpq)
-# OpenSSL's macros put the names of source files into the programs: without the folder of this build.
-target_compile_options(PkgConfig::OPENSSL INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
+# With the same options as in RollcallDependencies.cmake, a compiler cache knows the objects.
+pkg_check_modules(GRPCPP REQUIRED grpc++)
+target_compile_options(PkgConfig::GRPCPP INTERFACE ${GRPCPP_CFLAGS_OTHER})
 add_executable(protobuf::protoc IMPORTED)
 set_target_properties(protobuf::protoc PROPERTIES IMPORTED_LOCATION "${Protobuf_PROTOC_EXECUTABLE}")
 

@@ -7,9 +7,9 @@ set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_C_STANDARD 11)
-if(ROLLCALL_PORTABLE)
-  # Programs are not position-independent. Position-independent code finds symbols through a table of
-  # addresses (GOT). Debian's libc.a for aarch64 (-fpic) reaches only 32 KiB of it, and rollcalld has more.
+if(ROLLCALL_PORTABLE AND CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  # Position-independent code finds symbols through a table of addresses (GOT). Debian's libc.a for aarch64
+  # (-fpic) reaches only 32 KiB of it, and rollcalld has more.
   add_compile_options($<$<NOT:$<BOOL:$<TARGET_PROPERTY:POSITION_INDEPENDENT_CODE>>>:-fno-pie>)
 else()
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)
@@ -29,11 +29,16 @@ set(ROLLCALL_SIM_DIR "${CMAKE_BINARY_DIR}/sim")
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
-  # Without these, ccache keeps nothing that uses a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE}")
+  # Without the sloppiness, ccache keeps nothing that uses a precompiled header. Without the others, each
+  # build folder has its own objects: the packages of the preset `portable` share most with `release`.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_BASEDIR=${ROLLCALL_ROOT};CCACHE_NOHASHDIR=1;${CCACHE}")
 endif()
 
 add_compile_options(-Wall -Wextra -Werror)
+# Macros, such as OpenSSL's, put the names of source files into the programs. These names do not begin with
+# the folder of the checkout, so that two checkouts build the same programs.
+add_compile_options("-fmacro-prefix-map=${ROLLCALL_ROOT}/=")
 # Functions, lines and inlined calls, as stacks show them; -g would add types and variables, and
 # doubles the time of the build and the size of the programs.
 add_compile_options($<$<CONFIG:RelWithDebInfo>:-g1>)
