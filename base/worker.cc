@@ -76,8 +76,8 @@ void Worker::Start() {
 bool Worker::StartThreads() {
   state_->mutex.AssertHeld();
   while (state_->threads < count_) {
-    std::optional<std::thread> thread = TryThread(
-        [state = state_, mark = std::make_unique<LooseThreadMark>()] { state->Run(); });
+    std::optional<std::thread> thread =
+        TryThread([state = state_, mark = std::make_unique<LooseThreadMark>()] { state->Run(); });
     if (!thread.has_value()) return false;
     threads_.push_back(*std::move(thread));
     ++state_->threads;

@@ -30,7 +30,8 @@ void HostFactsAnswers::TakeIn(uint64_t stream, const v1::GatherHostFacts& asked)
     Send(stream, request, service_.Take(processes));
   };
   if (worker_.Post(gather)) return;
-  Send(stream, request, service_.Refuse("the agent of this host has too many requests for facts, or no thread"));
+  Send(stream, request,
+       service_.Refuse("the agent of this host has too many requests for facts, or no thread"));
 }
 
 void HostFactsAnswers::Stop() { worker_.Finish(SteadyTime::max(), Worker::Waiting::kDrop); }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads that block, and other reads at the same time.
 #include "agent/processes/spare_threads.h"
-#include "no_more_threads.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,6 +12,8 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+
+#include "no_more_threads.h"
 
 namespace rollcall {
 namespace {

@@ -67,9 +67,8 @@ class ProgramOnAServer {
   // From now on, a process that opens the program waits, as for a file server that is gone.
   bool StopAnswering() {
     gate_ = UniqueFd(fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY));
-    const bool is_shut =
-        gate_.valid() &&
-        fanotify_mark(gate_.get(), FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, path_.c_str()) == 0;
+    const bool is_shut = gate_.valid() && fanotify_mark(gate_.get(), FAN_MARK_ADD, FAN_OPEN_PERM,
+                                                        AT_FDCWD, path_.c_str()) == 0;
     if (is_shut) counter_ = std::thread([this] { CountOpens(); });
     return is_shut;
   }
