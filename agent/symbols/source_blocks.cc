@@ -90,6 +90,7 @@ class Source {
     if (*kind == SourceBlockKind::kCondition) {
       block.decides_at = FindDecision(first);
       if (block.decides_at == 0) return std::nullopt;
+      block.ends_at = FindLastLeave(first, last);
       block.is_periodic = HasRemainder(first) || HasRemainder(block.decides_at);
     }
     return block;
@@ -111,6 +112,21 @@ class Source {
       if (is_case) return BeginsWithAny(code, {"match"}) ? line : 0;
       if (here == indentation && BeginsWithAny(code, {"if"})) return line;
       if (here < indentation || !BeginsWithAny(code, {"elif"})) return 0;
+    }
+    return 0;
+  }
+
+  // The line of the last statement of the block, if it leaves the pass or the function, or 0.
+  int32_t FindLastLeave(int32_t header, int32_t last) const {
+    int body = 0;  // indentation; a header over several lines may go on deeper
+    for (int32_t line = header + 1; line <= last; ++line) {
+      const int here = IndentationOf(line);
+      if (here > IndentationOf(header) && (body == 0 || here < body)) body = here;
+    }
+    for (int32_t line = last; line > header; --line) {
+      if (IndentationOf(line) != body || Closes(CodeOf(line))) continue;
+      const bool leaves = BeginsWithAny(CodeOf(line), {"return", "continue", "break", "raise"});
+      return leaves ? line : 0;
     }
     return 0;
   }

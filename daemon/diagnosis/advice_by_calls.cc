@@ -141,6 +141,13 @@ bool Late(const Verdict& v) {
   return v.late && !Is(v, Cause::kRankExited) && !Is(v, Cause::kRankDied);
 }
 
+// The program counts its steps, and both sides have begun as many.
+bool AreInOneStep(const Verdict& v) {
+  return v.step >= 0 && !v.culprits.empty() &&
+         std::all_of(v.culprits.begin(), v.culprits.end(),
+                     [&](const Culprit& c) { return c.step == v.step; });
+}
+
 bool UnevenInputs(const Verdict& v) {
   if (!IsGradientExchange(v.call.op)) return false;
   if (Is(v, Cause::kRankExited)) {
@@ -152,7 +159,7 @@ bool UnevenInputs(const Verdict& v) {
   if (Is(v, Cause::kMissingRank)) return !PlacesAreKnown(v);
   // The call of another step than the others' has nothing to do with the size of a batch.
   return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && MayBeOneLine(v) &&
-         !v.odd_call_is_usual;
+         !v.odd_call_is_usual && !AreInOneStep(v);
 }
 
 // The buffers of DistributedDataParallel, where no stack shows what broadcasts.

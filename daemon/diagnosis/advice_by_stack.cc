@@ -93,7 +93,9 @@ bool WaitsInAnotherLibrary(const Verdict& v) {
 
 bool InSignalHandler(const Verdict& v) {
   if (AbsentIsIn(v, waits::kSignalHandler)) return true;
-  return (IsContradiction(v.cause) || IsAbsence(v)) && CulpritIsIn(v, {kSignalInACall});
+  if (!IsContradiction(v.cause) && !IsAbsence(v)) return false;
+  if (CulpritIsIn(v, {kSignalInACall})) return true;
+  return CulpritIsIn(v, waits::kSignalHandler) && !WaiterIsIn(v, waits::kSignalHandler);
 }
 
 bool CollectsGarbage(const Verdict& v) { return AbsentIsIn(v, {"gc_collect", ".__del__ "}); }

@@ -46,12 +46,18 @@ bool ShareALoop(const ProgramFrame& one, int32_t other_line) {
   });
 }
 
-// The innermost condition or handler around the one line that is not around the other, or 0.
-int32_t FindConditionOfOne(const ProgramFrame& one, int32_t other_line) {
+// The innermost condition or handler around the one line that is not around the other, or nullptr.
+const CodeBlock* FindBranchOfOne(const ProgramFrame& one, int32_t other_line) {
   for (auto block = one.blocks.rbegin(); block != one.blocks.rend(); ++block) {
-    if (!IsLoop(*block) && !Contains(*block, other_line)) return block->first;
+    if (!IsLoop(*block) && !Contains(*block, other_line)) return &*block;
   }
-  return 0;
+  return nullptr;
+}
+
+// The line that begins it, or 0.
+int32_t FindConditionOfOne(const ProgramFrame& one, int32_t other_line) {
+  const CodeBlock* branch = FindBranchOfOne(one, other_line);
+  return branch == nullptr ? 0 : branch->first;
 }
 
 // The innermost if or match of which the two sides are in different branches, or 0.
@@ -97,7 +103,8 @@ class Parting {
     }
     if (found.kind == Kind::kSkipped) {
       found.decides_at = FindDecision(c_, w_);
-      found.condition_line = others_condition_;
+      found.leaves_branch = LeavesInItsBranch();
+      found.condition_line = found.leaves_branch ? own_condition_ : others_condition_;
       found.skips_at = FindEndOfPass();
       found.in_each_pass = ComesByInEachPass();
       found.in_own_loop = c_.line == w_.line && IsInOwnLoop();
@@ -193,7 +200,7 @@ class Parting {
 
   // Both are in the same loops, and the culprit waits in another call than the others.
   Kind InACall() const {
-    if (is_usual()) return Kind::kSkipped;
+    if (is_usual() || (LeavesInItsBranch() && call_.habit != Habit::kNew)) return Kind::kSkipped;
     if (own_condition_ != 0 || call_.habit == Habit::kAlike) return Kind::kExtra;
     if (IsAtHead()) return Kind::kSkipped;
     if (others_condition_ != 0) return Kind::kSkipped;
@@ -253,6 +260,12 @@ class Parting {
       if (FindConditionOfOne(culprits_[i], 0) != 0) return true;
     }
     return false;
+  }
+
+  // The branch that it is in leaves the pass or the function before the others' line.
+  bool LeavesInItsBranch() const {
+    const CodeBlock* branch = FindBranchOfOne(c_, w_.line);
+    return branch != nullptr && branch->ends_at != 0 && branch->last < w_.line;
   }
 
   // At the head of the loop that both are in, each rank comes by once a pass.

@@ -17,6 +17,7 @@
 #include "daemon/model/habit.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/past_calls.h"
+#include "daemon/words/alignment.h"
 
 namespace rollcall {
 namespace {
@@ -194,7 +195,7 @@ bool LeftALoopOfMessages(const Verdict& verdict) {
 // a `continue` before the others' call.
 bool MayBeOnePassMore(const Verdict& verdict, Habit habit) {
   const StackDeparture& departure = verdict.departure;
-  if (departure.kind != Kind::kSkipped) return false;
+  if (departure.kind != Kind::kSkipped || departure.leaves_branch) return false;
   if (departure.in_own_loop) return true;
   if (habit != Habit::kAlike) return false;
   if (departure.skips_at != 0 || departure.culprit_line >= departure.waiter_line) return false;
@@ -256,14 +257,61 @@ void SetDivergence(const std::vector<const CallRecord*>& calls, Habit habit, Ver
   verdict->odd_call_is_usual = departure.is_usual;
 }
 
+// The first culprit from `from` on whose frames are known, of another call than `not_of`; the
+// number of places if there is none.
+size_t FindPlaced(const Verdict& verdict, size_t from, const CallArgs* not_of) {
+  size_t i = from;
+  while (i < verdict.places.size() &&
+         (verdict.places[i].program.empty() ||
+          (not_of != nullptr && SameCall(verdict.culprits[i].call, *not_of)))) {
+    ++i;
+  }
+  return i;
+}
+
+bool Waits(const Verdict& verdict, int32_t process) {
+  const std::vector<int32_t>& waiting = verdict.waiting_processes;
+  return std::find(waiting.begin(), waiting.end(), process) != waiting.end();
+}
+
+bool IsNew(const JobState& job, const Verdict& verdict, size_t culprit) {
+  return JudgeLast(FindCalls(job, verdict, verdict.culprits[culprit].process)) == Habit::kNew;
+}
+
+// The culprit to compare, as an index; the number of places if there is none. In a tie both sides
+// are culprits and wait for each other: the side departs whose call is new to it, and the other one
+// waits.
+size_t FindDeparting(const JobState& job, Verdict* verdict) {
+  const size_t first = FindPlaced(*verdict, 0, nullptr);
+  if (first == verdict->places.size() || !IsContradiction(verdict->cause)) return first;
+  if (!Waits(*verdict, verdict->culprits[first].process)) return first;
+  const size_t second = FindPlaced(*verdict, first + 1, &verdict->culprits[first].call);
+  if (second == verdict->places.size()) return first;
+  const bool is_second = !IsNew(job, *verdict, first) && IsNew(job, *verdict, second);
+  verdict->waiting_place = verdict->places[is_second ? first : second];
+  return is_second ? second : first;
+}
+
+// Where no stack is known, the calls alone show whether the odd one is of the culprit's usual step.
+void JudgeWithoutStacks(const JobState& job, Verdict* verdict) {
+  if (verdict->culprits.empty() || verdict->divergence != DivergenceKind::kReplaced) return;
+  const std::vector<const CallRecord*> calls =
+      FindCalls(job, *verdict, verdict->culprits.front().process);
+  verdict->odd_call_is_usual =
+      DepartFromStep(TokensOfCalls(calls), SignatureOf(verdict->call)).is_usual;
+}
+
 }  // namespace
 
 void AddDeparture(const JobState& job, Verdict* verdict) {
-  if (!MayDepart(*verdict) || verdict->waiting_place.program.empty()) return;
-  const auto place = std::find_if(verdict->places.begin(), verdict->places.end(),
-                                  [](const StackPlace& known) { return !known.program.empty(); });
-  if (place == verdict->places.end()) return;
-  const auto& culprit = verdict->culprits[static_cast<size_t>(place - verdict->places.begin())];
+  if (!MayDepart(*verdict)) return;
+  const size_t departing = FindDeparting(job, verdict);
+  if (departing == verdict->places.size() || verdict->waiting_place.program.empty()) {
+    JudgeWithoutStacks(job, verdict);
+    return;
+  }
+  const StackPlace* place = &verdict->places[departing];
+  const Culprit& culprit = verdict->culprits[departing];
   const std::vector<const CallRecord*> calls = FindCalls(job, *verdict, culprit.process);
   // A rank that is absent may be in a call that it makes in each step.
   const std::vector<const CallRecord*> elsewhere =
@@ -274,6 +322,7 @@ void AddDeparture(const JobState& job, Verdict* verdict) {
   if (LeftALoopOfMessages(*verdict)) verdict->departure = StackDeparture();
   if (MayBeOnePassMore(*verdict, call.habit)) JudgeOnePassMore(calls, culprit.rank, verdict);
   PreferOwnLine(FindOwnLine(job, *verdict, culprit.process), culprit.rank, verdict);
+  verdict->departure.culprit = departing;
   SetDivergence(calls, call.habit, verdict);
 }
 

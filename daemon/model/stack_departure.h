@@ -2,6 +2,7 @@
 // How a culprit departs from the ranks that wait, by the stacks of both.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -17,6 +18,7 @@ struct StackDeparture {
     kBusy,      // it has not reached the others' call yet
   };
   Kind kind = Kind::kUnknown;
+  size_t culprit = 0;  // whose stack this is: index into the verdict's culprits
   // The innermost function of the program that both are in, and where each stands in it.
   std::string function, file;
   int32_t culprit_line = 0, waiter_line = 0;  // 0 if unknown
@@ -33,6 +35,9 @@ struct StackDeparture {
   bool in_each_pass = false;
   // Both are in one pass of a loop in that function, as far as lines show it.
   bool shares_loop = false;
+  // kSkipped: it is in the branch of `condition_line`, which leaves the pass or the function before
+  // the others' line.
+  bool leaves_branch = false;
   // kSkipped: the culprit is in a loop of a function that the waiting rank is not in.
   bool in_own_loop = false;
   // kExtra: it is back in a pass of that loop, and has made the calls before the others' line

@@ -63,9 +63,7 @@ std::string FunctionOf(absl::string_view at) {
 // "rank 3 is at line 86 of `train`".
 std::string StandsAt(const Verdict& verdict) {
   const StackDeparture& departure = verdict.departure;
-  const auto place = std::find_if(verdict.places.begin(), verdict.places.end(),
-                                  [](const StackPlace& p) { return !p.program.empty(); });
-  const auto i = static_cast<size_t>(place - verdict.places.begin());
+  const size_t i = departure.culprit;
   if (i >= verdict.culprits.size()) return "";
   return absl::StrCat("rank ", verdict.culprits[i].rank, " is at line ", departure.culprit_line,
                       " of ", FunctionOf(absl::StrCat(" in ", departure.function)));
@@ -97,6 +95,10 @@ std::string ComparisonInWords(const Verdict& verdict) {
   const std::string branch = BranchInWords(d);
   switch (d.kind) {
     case Kind::kSkipped:
+      if (d.leaves_branch) {
+        return absl::StrCat(stands, branch, ", which leaves before line ", d.waiter_line,
+                            ", at which a rank waits");
+      }
       if (d.culprit_line < d.waiter_line) {
         return absl::StrCat(stands, " again, a rank that waits still at line ", d.waiter_line,
                             branch, EndOfPassInWords(d.skips_at));

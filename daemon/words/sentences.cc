@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/cut_text.h"
+#include "daemon/words/alignment.h"
 #include "daemon/words/fit_sentence.h"
 #include "daemon/words/key_sentences.h"
 #include "daemon/words/mismatch_sentences.h"
@@ -288,11 +289,32 @@ std::string NcclError(const Verdict& v) {
                       CallNumber(v), " on ", Where(v), WaitTail(v));
 }
 
+// False if only their arguments tell the calls of the threads apart.
+bool DoOperationsTell(const Verdict& v) {
+  const CallArgs& first = v.culprits.front().call;
+  return std::all_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
+    return culprit.call.op != first.op || SameCall(culprit.call, first);
+  });
+}
+
+// The line at which the first culprit with an exception has failed: "rank 1 failed at train.py:33".
+std::string FailureLine(const Verdict& v) {
+  for (const Culprit& culprit : v.culprits) {
+    const size_t at = culprit.error.rfind(" at ");
+    const size_t colon = culprit.error.rfind(':');
+    if (at == std::string::npos || colon == std::string::npos || colon < at) continue;
+    return absl::StrCat(", and rank ", culprit.rank, " failed", culprit.error.substr(at));
+  }
+  return "";
+}
+
 // "ranks 0-2 made AllReduce, rank 3 AllGather".
 std::string TurnsInWords(const Verdict& v) {
+  const bool operations_tell = v.culprits.empty() || DoOperationsTell(v);
   std::vector<std::pair<std::string, std::vector<int32_t>>> turns;
   for (const Culprit& culprit : v.culprits) {
-    const std::string call = OpInWords(culprit.call.op);
+    const std::string call =
+        operations_tell ? OpInWords(culprit.call.op) : CallInWords(culprit.call);
     if (turns.empty() || turns.back().first != call) turns.push_back({call, {}});
     turns.back().second.push_back(culprit.rank);
   }
@@ -307,7 +329,8 @@ std::string TurnsInWords(const Verdict& v) {
 std::string ConcurrentUse(const Verdict& v) {
   if (v.unordered_threads) {
     return absl::StrCat("two threads make calls on ", Where(v), ", and nothing orders them: at #",
-                        v.position, " ", TurnsInWords(v), WaitTail(v));
+                        v.position, " ", TurnsInWords(v),
+                        v.thread_places.empty() ? FailureLine(v) : "", WaitTail(v));
   }
   return absl::StrCat("two threads of ", Who(v.culprits), " were inside calls on ", Where(v),
                       " at the same time", WaitTail(v));

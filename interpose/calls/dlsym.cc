@@ -20,6 +20,7 @@
 #include "interpose/calls/profiler_plugin.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
+#include "interpose/python/python_errors.h"
 #include "interpose/real.h"
 
 namespace rollcall {
@@ -71,6 +72,7 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(vo
   Fn fn;
   void* wrapper = FindWrapper(name, &fn);
   if (wrapper == nullptr || real == wrapper) return real;
+  WatchPythonThreads();
   return Bind(fn, name, Twin(handle, name, real)) ? wrapper : real_dlsym(handle, name);
 }
 

@@ -33,6 +33,20 @@ bool Find() {
   return all;
 }
 
+// Of a thread that Python has not made, or in a second interpreter, the two differ.
+bool HoldsLock() {
+  const auto find = [](const char* name) {
+    void* found = RealDlsym()(RTLD_DEFAULT, name);
+    if (found == nullptr) dlerror();
+    return reinterpret_cast<void* (*)()>(found);
+  };
+  auto* const of_this_thread = find("PyGILState_GetThisThreadState");
+  auto* const of_lock = find("_PyThreadState_UncheckedGet");
+  if (of_this_thread == nullptr || of_lock == nullptr) return false;
+  void* const state = of_this_thread();
+  return state != nullptr && state == of_lock();
+}
+
 Object* Attribute(Object* object, const char* name) {
   Object* found = object == nullptr ? nullptr : api.PyObject_GetAttrString(object, name);
   if (found == nullptr) api.PyErr_Clear();

@@ -27,6 +27,7 @@ inline constexpr int kVarArgs = 1;  // METH_VARARGS
   FUNCTION(Py_DecRef, void, (Object*))                                   \
   FUNCTION(Py_BuildValue, Object*, (const char*, ...))                   \
   FUNCTION(PyErr_Clear, void, ())                                        \
+  FUNCTION(PyErr_Occurred, Object*, ())                                  \
   FUNCTION(PyImport_ImportModule, Object*, (const char*))                \
   FUNCTION(PySys_GetObject, Object*, (const char*))                      \
   FUNCTION(PySys_SetObject, int, (const char*, Object*))                 \
@@ -54,6 +55,9 @@ Object* IntType();
 
 // Fills `api`. False if the process has no Python, or an unsupported one.
 bool Find();
+
+// Whether the calling thread holds Python's lock. False where that is not certain.
+bool HoldsLock();
 
 // Owns one reference, or none. Clears the error that Python sets when it returns no object.
 class Reference {

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "interpose/keep_errno.h"
+#include "interpose/options.h"
 #include "interpose/python/python_api.h"
 #include "interpose/python/python_files.h"
 #include "interpose/recorder.h"
@@ -162,19 +163,31 @@ void RecordLastError() {
 python::MethodDef excepthook = {"excepthook", &OnException, python::kVarArgs, nullptr};
 python::MethodDef thread_excepthook = {"excepthook", &OnThreadException, python::kVarArgs, nullptr};
 
-// A program that has not imported `threading` has no threads of Python.
-void WrapThreadHook() {
+// The hook that WrapThreadHook() has set, as a reference of its own.
+std::atomic<Object*> our_thread_hook{nullptr};
+
+// A program that has not imported `threading` has no threads of Python. One that has set its own
+// hook since the first time gets it wrapped, too. Returns whether the hook is ours now.
+bool WrapThreadHook() {
   Object* modules = python::api.PySys_GetObject("modules");  // borrowed references
   Object* threading =
       modules == nullptr ? nullptr : python::api.PyDict_GetItemString(modules, "threading");
-  if (threading == nullptr) return python::api.PyErr_Clear();
-  const Reference previous(Attribute(threading, "excepthook"));
-  if (previous.get() == nullptr) return;
-  const Reference ours(python::api.PyCFunction_NewEx(&thread_excepthook, previous.get(), nullptr));
-  if (ours.get() != nullptr &&
-      python::api.PyObject_SetAttrString(threading, "excepthook", ours.get()) != 0) {
+  if (threading == nullptr) {
     python::api.PyErr_Clear();
+    return false;
   }
+  const Reference previous(Attribute(threading, "excepthook"));
+  if (previous.get() == nullptr) return false;
+  if (previous.get() == our_thread_hook.load()) return true;
+  const Reference ours(python::api.PyCFunction_NewEx(&thread_excepthook, previous.get(), nullptr));
+  if (ours.get() == nullptr) return false;
+  if (python::api.PyObject_SetAttrString(threading, "excepthook", ours.get()) != 0) {
+    python::api.PyErr_Clear();
+    return false;
+  }
+  python::api.Py_IncRef(ours.get());
+  our_thread_hook.store(ours.get());
+  return true;
 }
 
 // Runs in the main thread of the interpreter, which holds its lock.
@@ -192,6 +205,16 @@ int Wrap(void*) {
 }
 
 }  // namespace
+
+void WatchPythonThreads() {
+  static std::atomic<bool> watched{false};
+  if (watched.load(std::memory_order_relaxed)) return;
+  const KeepErrno keep_errno;
+  const LibraryOptions options = ReadLibraryOptions();
+  if (!options.enabled || !options.python_errors) return;
+  if (!python::HoldsLock() || !python::Find() || python::api.PyErr_Occurred() != nullptr) return;
+  if (WrapThreadHook()) watched.store(true);
+}
 
 void StartPythonErrors() {
   static std::atomic<bool> started{false};

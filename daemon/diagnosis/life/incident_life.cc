@@ -180,8 +180,12 @@ bool IncidentLife::IsStored(const Verdict& verdict) const {
 }
 
 // After the first divergence of a communicator the histories differ for ever. Later
-// differences may be its effects, so an incident reports only the first.
+// differences may be its effects, so an incident reports only the first. The calls of two threads
+// at one position are one event, also where the records of ended ranks show them again.
 bool IncidentLife::IsNews(const Verdict& verdict) const {
+  if (verdict.cause == Cause::kConcurrentUse) {
+    return raced_.count({verdict.communicator, verdict.position}) == 0;
+  }
   return !IsContradiction(verdict.cause) || diverged_.count(verdict.communicator) == 0;
 }
 
@@ -311,6 +315,7 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
 void IncidentLife::Remember(const Incident& incident) {
   for (const Verdict& v : incident.verdicts) {
     if (IsContradiction(v.cause)) diverged_.insert(v.communicator);
+    if (v.cause == Cause::kConcurrentUse) raced_.insert({v.communicator, v.position});
   }
 }
 

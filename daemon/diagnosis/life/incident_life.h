@@ -132,8 +132,9 @@ class IncidentLife {
   size_t counted_ = 0;         // processes among which `ended_ranks` were counted
   // The ranks of the confirmed incident that were out of reach at its confirmation, and still are.
   std::vector<int32_t> unheard_;
-  size_t searched_ = SIZE_MAX;   // processes that FindProcesses() has seen
-  std::set<uint64_t> diverged_;  // communicators with a reported first divergence
+  size_t searched_ = SIZE_MAX;                     // processes that FindProcesses() has seen
+  std::set<uint64_t> diverged_;                    // communicators with a reported first divergence
+  std::set<std::pair<uint64_t, uint64_t>> raced_;  // and positions of reported calls of two threads
 };
 
 }  // namespace rollcall

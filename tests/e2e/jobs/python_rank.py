@@ -79,6 +79,17 @@ def main():
     how = sys.argv[1]
     if how == "hook":
         sys.excepthook = hook_of_the_program
+    if how != "worker":
+        return train(how, nccl, cuda)
+    # The main thread waits from before the first communicator on.
+    worker = threading.Thread(target=train, args=[how, nccl, cuda], name="worker")
+    worker.start()
+    worker.join()
+    time.sleep(60)
+
+
+def train(how, nccl, cuda):
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
     comm, memory = pointer(), pointer()
     cuda.cudaMalloc(ctypes.byref(memory), size(4096))
     nccl.ncclCommInitRank(ctypes.byref(comm), SIZE, share_unique_id(nccl), RANK)
@@ -98,7 +109,7 @@ def main():
     if RANK == SIZE - 1:
         said.rollcall_set_phase(b"evaluation")
         wait_until_others_wait()
-        if how in ("raise", "hook"):
+        if how in ("raise", "hook", "worker"):
             read_batch(17)
         elif how == "thread":
             batches = queue.Queue()

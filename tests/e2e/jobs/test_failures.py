@@ -70,6 +70,16 @@ def test_the_verdict_has_the_exception_that_ended_a_thread(fail):
     assert "Exception in thread prefetch" in said  # Python's own message stays
 
 
+def test_the_verdict_has_the_exception_of_a_thread_whose_main_thread_only_waits(fail):
+    _, said, incidents = fail("worker", flags=["--on-hang=abort"], hang_after="4s")
+    verdict = find_verdict(incidents)
+    assert verdict["cause"] == "missing_rank"
+    culprit, = verdict["culprits"]
+    assert culprit["thread_error"].startswith("LoaderError: batch 17 is damaged at python_rank.py:")
+    assert culprit["failed_thread"] == "worker"
+    assert verdict["advice"][0]["id"] == "thread-failed"
+
+
 @pytest.mark.long
 def test_run_leaves_the_end_of_a_failed_job_to_its_launcher(fail):
     exit_code, said, incidents = fail("raise", flags=["--on-hang=abort"])

@@ -147,6 +147,20 @@ TEST(SourceBlocksBranchTest, FindsTheLineThatDecidesBetweenBranches) {
   }
 }
 
+// A branch that ends with such a line does not come to what follows it.
+TEST(SourceBlocksEndsTest, FindsTheLastLineOfABranchThatLeaves) {
+  const auto ends_at = [](const std::string& body, int line) {
+    const std::string text = "for x in y:\n  if (x ==\n      1):\n" + body + "  go_on()\n";
+    const auto blocks = BlocksAround(text, line, 8);
+    return blocks.size() == 2 ? blocks[1].ends_at : -1;
+  };
+  EXPECT_EQ(ends_at("    return exchange(0)\n", 4), 4);
+  EXPECT_EQ(ends_at("    log(\n      x\n    )\n    continue  # next\n", 4), 7);
+  EXPECT_EQ(ends_at("    raise\n\n", 4), 4);
+  EXPECT_EQ(ends_at("    if z:\n      break\n    log(x)\n", 6), 0) << "of the branch inside";
+  EXPECT_EQ(ends_at("    returned = 1\n", 4), 0);
+}
+
 TEST(SourceBlocksLimitTest, KeepsTheInnermost) {
   EXPECT_EQ(InWords(BlocksAround(kProgram, 10, 1)), "condition 7-10");
 }

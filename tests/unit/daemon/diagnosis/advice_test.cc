@@ -339,6 +339,33 @@ TEST(AdviceTest, TheFiveClassicHangsGetTheirAdviceFirst) {
   for (const auto& [id, verdict] : cases) EXPECT_EQ(AdviceFor(verdict).front().id, id);
 }
 
+// Its handler saves, while the others train on: the program itself was interrupted, and no call.
+TEST(AdviceTest, ASignalMayComeBetweenCalls) {
+  const std::string handler =
+      "distributed_c10d.barrier job.save_checkpoint job.on_usr1 PyErr_CheckSignals job.train_step";
+  const Verdict alone = Standing(Meeting(AllReduce(1), AllReduce(32)), handler,
+                                 "distributed_c10d.all_reduce job.train_step");
+  EXPECT_EQ(AdviceFor(alone).front().id, "signal-handler");
+  const Verdict both = Standing(Meeting(AllReduce(1), AllReduce(32)), handler, handler);
+  EXPECT_FALSE(Has(AdviceFor(both), "signal-handler"));
+}
+
+// The program counts its steps: both sides are in the same one.
+TEST(AdviceTest, RanksInOneStepHaveHadEquallyMany) {
+  const auto in_steps = [](int64_t culprit, int64_t others) {
+    return AdviceFor(With(Arguments("count", AllReduce(7)),
+                          [=](Verdict* v) {
+                            v->culprits[0].step = culprit;
+                            v->step = others;
+                          }))
+        .front()
+        .id;
+  };
+  EXPECT_EQ(in_steps(12, 12), "gradients-differ");
+  EXPECT_EQ(in_steps(11, 12), "uneven-inputs");
+  EXPECT_EQ(in_steps(-1, -1), "uneven-inputs");
+}
+
 TEST(AdviceTest, AStackContradictsAGuessByTheCalls) {
   EXPECT_FALSE(Has(AdviceFor(MissingAt("queue.Queue.get train.upload")), "uneven-inputs"));
   const Verdict gathers = Standing(Meeting(AllGather(), AllReduce(1)), "clip_grad.clip_grad_norm_");

@@ -78,6 +78,24 @@ TEST_F(IncidentEndTest, KeepsTheJobOpenAfterARankEndsBeforeItsHostReports) {
   EXPECT_EQ(life_.live()->verdicts[0].cause, Cause::kRankDied);
 }
 
+// Two threads of each rank make calls, and gloo ends the ranks at the first that differs. What is
+// left of them shows the same calls.
+TEST_F(IncidentEndTest, CallsOfTwoThreadsAreToldOnce) {
+  job_.Finish(24);
+  job_.Enter({0, 1, 2}, At(10), AllReduce(264));
+  job_.Enter({3}, At(10), AllReduce(3));
+  for (int rank = 0; rank < 4; ++rank) {
+    for (CallRecord& record : job_.member(rank).records) record.thread = 1;
+    job_.process(rank).callers = {{1, 0, "python"}, {2, 0, "Flusher"}};
+  }
+  job_.member(3).records.back().thread = 2;
+  EXPECT_EQ(LookPastStacks(10.5), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  EXPECT_EQ(events_[0].incident.verdicts[0].cause, Cause::kConcurrentUse);
+  for (int rank = 0; rank < 4; ++rank) job_.Die(rank, At(11), 6);
+  EXPECT_EQ(LookPastStacks(11.1), Kinds{Kind::kEnded});
+  EXPECT_EQ(LookPastStacks(15), Kinds());
+}
+
 // The agent of rank 3's host is gone, and a new one reports what happened meanwhile.
 class LostHostTest : public IncidentsTest {
  protected:

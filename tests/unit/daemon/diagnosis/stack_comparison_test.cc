@@ -54,6 +54,13 @@ CodeBlock LoopThatSkips(int first, int last, int at) {
   return loop;
 }
 
+// A branch whose last line, `at`, ends the pass or the function.
+CodeBlock BranchThatEnds(int first, int last) {
+  CodeBlock block = If(first, last);
+  block.ends_at = last;
+  return block;
+}
+
 struct Case {
   const char* name;
   std::vector<ProgramFrame> culprit, waiter;
@@ -139,6 +146,21 @@ const Case kCases[] = {
      {At("main", 22, {Loop(19, 24)}), At("share", 5)},
      kBeforeADirectCall,
      Kind::kSkipped},
+    {"leaves_the_function_before_the_call",
+     {At("step", 31, {BranchThatEnds(30, 31)}), At("exchange_status", 25)},
+     {At("step", 32), At("moe_layer", 10)},
+     kAlike,
+     Kind::kSkipped},
+    {"leaves_the_function_with_a_call_of_its_own",
+     {At("step", 31, {BranchThatEnds(30, 31)}), At("give_up", 25)},
+     {At("step", 32), At("moe_layer", 10)},
+     kNew,
+     Kind::kExtra},
+    {"a_branch_that_goes_on_is_beside_the_call",
+     {At("step", 31, {If(30, 31)}), At("exchange_status", 25)},
+     {At("step", 32), At("moe_layer", 10)},
+     kAlike,
+     Kind::kExtra},
     {"one_loop_and_no_past",
      {At("train", 24, {Loop(19, 24)})},
      {At("train", 21, {Loop(19, 24)})},

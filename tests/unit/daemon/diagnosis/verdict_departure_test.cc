@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "job_builder.h"
 
@@ -140,6 +143,61 @@ TEST(VerdictDepartureTest, WhereTheLoopMayGoOnARankHasLeftTheRestOut) {
   EXPECT_EQ(v.departure.kind, Kind::kSkipped);
   ASSERT_FALSE(v.advice.empty());
   EXPECT_EQ(v.advice.front().id, "skipped-call");
+}
+
+// Two ranks, and so a tie: after ten steps `alone` makes a call in a branch of its own, line 21,
+// and the other one is in the loop again.
+Verdict JudgeTie(int alone) {
+  JobBuilder job(2);
+  job.Finish(10, AllReduce(8));
+  for (int rank = 0; rank < 2; ++rank) {
+    const bool is_alone = rank == alone;
+    job.Enter({rank}, At(10), is_alone ? AllGather() : AllReduce(8));
+    CodeBlock loop, branch;
+    loop.first = 17, loop.last = 21;
+    branch.kind = CodeBlock::Kind::kCondition;
+    branch.first = 20, branch.last = 21;
+    StackPlace& place = job.process(rank).place;
+    place.functions = " distributed_c10d.all_reduce train.train ";
+    place.program = {{"train", "/x/train.py", 18, true, {loop}}};
+    if (is_alone) {
+      place.program = {{"train", "/x/train.py", 21, true, {loop, branch}},
+                       {"write_cache", "/x/train.py", 8, true, {}}};
+    }
+    job.process(rank).stacks_ns = At(30);
+  }
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
+  EXPECT_FALSE(verdicts.empty());
+  return verdicts.empty() ? Verdict() : verdicts.front();
+}
+
+TEST(VerdictDepartureTest, InATieTheRankWhoseCallIsNewDeparts) {
+  for (const int alone : {0, 1}) {
+    const Verdict v = JudgeTie(alone);
+    EXPECT_EQ(v.culprits.size(), 2U) << alone;
+    EXPECT_EQ(v.departure.kind, Kind::kExtra) << alone;
+    ASSERT_FALSE(v.advice.empty());
+    EXPECT_EQ(v.advice.front().id, "extra-call") << alone;
+    const std::string departs = absl::StrCat("rank ", alone, " is at line 21 of `train`");
+    EXPECT_TRUE(absl::StrContains(v.advice.front().text, departs)) << v.advice.front().text;
+  }
+}
+
+// A backward pass reduces two buckets of gradients in each step. Rank 3 leaves the first one out:
+// it is in the second one where the others are in the first. No stack is known.
+TEST(VerdictDepartureTest, AnotherBucketOfTheSameStepIsNoStepLess) {
+  JobBuilder job(4);
+  for (int step = 0; step < 12; ++step) {
+    job.Finish(1, AllReduce(340));
+    job.Finish(1, AllReduce(120));
+  }
+  job.Enter({0, 1, 2}, At(10), AllReduce(340));
+  job.Enter({3}, At(10), AllReduce(120));
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(80), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_TRUE(verdicts[0].odd_call_is_usual);
+  ASSERT_FALSE(verdicts[0].advice.empty());
+  EXPECT_EQ(verdicts[0].advice[0].id, "gradients-differ");
 }
 
 TEST(VerdictDepartureTest, ReportsNothingOfOldStacks) {

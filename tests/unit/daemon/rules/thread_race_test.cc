@@ -60,6 +60,23 @@ TEST_F(ThreadRaceTest, BlamesAllRanksForTheirTurns) {
   for (const Verdict& other : verdicts) EXPECT_NE(other.certainty, Certainty::kCertain);
 }
 
+// Both threads make calls of one kind: their sizes tell which is which. No stack is known, but the
+// line at which a rank has failed since.
+TEST_F(ThreadRaceTest, TellsCallsOfOneKindBySizeAndLine) {
+  Enter({0, 1, 2}, AllReduce(264), kTrainer);
+  Enter({3}, AllReduce(3), kCheckpoint);
+  NameThreads("Flusher");
+  job_.process(1).error = "RuntimeError: Connection reset at peer at train.py:33";
+  job_.process(1).error_ns = At(11);
+  const std::vector<Verdict> verdicts = Judge();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(
+      verdicts.front().summary,
+      "two threads make calls on communicator \"dp\", and nothing orders them: at #24 ranks "
+      "0-2 made AllReduce(float32 x 264, sum), rank 3 AllReduce(float32 x 3, sum), and rank 1 "
+      "failed at train.py:33; 4 ranks have waited 60 s");
+}
+
 // All call in the same order, as recorded; but the threads of rank 0 have met, and in what order
 // NCCL has taken their calls is not known. The threads of the others might have met as well.
 TEST_F(ThreadRaceTest, ThreadsThatMeetOnOneRankAreThoseOfAll) {

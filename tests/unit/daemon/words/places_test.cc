@@ -51,6 +51,15 @@ TEST(DepartureInWordsTest, SaysWhatMayEndAPassBeforeTheCall) {
       "end a pass before that call");
 }
 
+TEST(DepartureInWordsTest, NamesTheBranchThatLeavesBeforeTheCall) {
+  Verdict v = Departs(Kind::kSkipped);
+  v.departure.condition_line = 18;
+  v.departure.leaves_branch = true;
+  EXPECT_EQ(DepartureInWords(v),
+            "rank 3 is at line 20 of `train`, in the branch of line 18, which leaves before line "
+            "24, at which a rank waits");
+}
+
 TEST(DepartureInWordsTest, SaysNothingWithoutALineOfBothSides) {
   Verdict v = Departs(Kind::kExtra);
   v.departure.waiter_line = 0;
