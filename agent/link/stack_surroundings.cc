@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "agent/outside/ancestors.h"
@@ -91,6 +93,7 @@ void AddLock(const FileLock& lock, v1::ProcessStack* stack) {
   added->set_path(Printable(lock.path.c_str(), lock.path.size()));
   added->set_holder(lock.holder);
   added->set_waits(lock.waits);
+  added->set_child(lock.child);
   added->set_first(lock.bytes.first);
   if (lock.bytes.last != UINT64_MAX) added->set_last(lock.bytes.last);
 }
@@ -133,6 +136,35 @@ std::vector<pid_t> ListFurther(const std::string& proc_root, const OutsideQuesti
 void AddThreads(pid_t pid, const Threads& threads, OutsideQuestion* question) {
   std::vector<pid_t> tids = ThreadsWorthALook(pid, threads);
   if (!tids.empty()) question->threads.emplace_back(pid, std::move(tids));
+}
+
+// Each costs a walk through the table of the host's locks.
+void AddLocker(const v1::ChildProcess& child, OutsideQuestion* question) {
+  constexpr size_t kMostLockingChildren = 4;
+  if (question->locking_children.size() == kMostLockingChildren) return;
+  std::vector<pid_t> tids = ThreadsInLocks(child.threads());
+  if (!tids.empty()) question->locking_children.emplace_back(child.pid(), std::move(tids));
+}
+
+FileLocks FindLocks(const std::string& proc_root, const OutsideQuestion& question) {
+  const int64_t deadline_ns = MonotonicNs() + kLookForNs;
+  FileLocks found =
+      FindFileLocks(proc_root, question.family.front(), question.lockers, deadline_ns);
+  std::vector<FileLock> awaited;
+  for (const auto& [child, tids] : question.locking_children) {
+    FileLocks of_child = FindFileLocks(proc_root, child, tids, deadline_ns);
+    found.cut = found.cut || of_child.cut;
+    for (FileLock& lock : of_child.locks) {
+      lock.child = child;
+      if (lock.waits) awaited.push_back(std::move(lock));
+    }
+  }
+  const auto held = std::find_if(found.locks.begin(), found.locks.end(),
+                                 [](const FileLock& lock) { return !lock.waits; });
+  found.locks.insert(held, std::make_move_iterator(awaited.begin()),
+                     std::make_move_iterator(awaited.end()));
+  if (found.locks.size() > kMostFileLocks) found.locks.resize(kMostFileLocks);
+  return found;
 }
 
 }  // namespace
@@ -186,6 +218,7 @@ OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_
   }
   question.neighbours = neighbours;
   question.lockers = ThreadsInLocks(stack.threads());
+  for (const v1::ChildProcess& child : stack.children()) AddLocker(child, &question);
   return question;
 }
 
@@ -194,6 +227,7 @@ OutsideQuestion AskOutsideOfOthers(const v1::ProcessStack& stack, OutsideQuestio
   before.starts.insert(starts.begin(), starts.end());
   before.threads.clear();
   before.lockers.clear();
+  before.locking_children.clear();
   for (const v1::ChildProcess& other : stack.others()) {
     AddThreads(other.pid(), other.threads(), &before);
   }
@@ -215,9 +249,7 @@ OutsideAnswer LookOutside(const std::string& proc_root, const OutsideQuestion& q
   AddNew(question.neighbours, &among.first);
   among.starts = question.starts;
   among.further = [&] { return ListFurther(proc_root, question, among.first, deadline_ns); };
-  return {FindOtherEnds(proc_root, waiting, among, deadline_ns),
-          FindFileLocks(proc_root, question.family.front(), question.lockers,
-                        MonotonicNs() + kLookForNs)};
+  return {FindOtherEnds(proc_root, waiting, among, deadline_ns), FindLocks(proc_root, question)};
 }
 
 void AddOutside(const OutsideQuestion& question, const OutsideAnswer& answer,

@@ -31,7 +31,9 @@ struct OutsideQuestion {
   std::vector<pid_t> family;  // the process, and what it has started
   std::vector<pid_t> neighbours;
   std::vector<pid_t> lockers;  // threads of the process that may wait for the lock of a file
-  Starts starts;               // of what the process has started
+  // The same of its children, by child.
+  std::vector<std::pair<pid_t, std::vector<pid_t>>> locking_children;
+  Starts starts;  // of what the process has started
 };
 
 // `neighbours`: processes of this host that may be at the other end of a socket, or may have
@@ -41,7 +43,7 @@ OutsideQuestion AskOutside(const v1::ProcessStack& stack, const std::vector<pid_
 
 struct OutsideAnswer {
   std::vector<std::vector<OtherEnd>> ends;  // of the query's threads
-  FileLocks locks;                          // of the process
+  FileLocks locks;                          // of the process, and those for which its children wait
 };
 
 // Processes at the other ends of the process's threads that are neither its children nor

@@ -23,6 +23,7 @@ struct FileLock {
   pid_t holder = 0;                // 0 if unknown
   bool waits = false;
   ByteRange bytes = {};  // all of the file, if it is not known
+  pid_t child = 0;       // the process that waits, if it is a child of the one that is asked about
 };
 
 inline constexpr size_t kMostFileLocks = 8;

@@ -132,9 +132,16 @@ bool MaySpin(const Standing& standing) {
   return HasTrait(kind, stands::kSpins) || HasTrait(kind, stands::kMaySpin);
 }
 
+// The main thread of a worker of Ray asks a hundred times a second for its next task.
+bool IsInRaysLoop(const StandPlace& place) {
+  return place.is_idle && absl::StrContains(place.functions, "worker.Worker.main_loop");
+}
+
 // Applies to a thread that waits in no library that spins.
 double MostCpusAsleep(const Standing& standing) {
-  return HasTrait(standing.place.in.kind, stands::kPolls) ? kMostCpusOfAPoll : kMostCpus;
+  const bool polls =
+      HasTrait(standing.place.in.kind, stands::kPolls) || IsInRaysLoop(standing.place);
+  return polls ? kMostCpusOfAPoll : kMostCpus;
 }
 
 double MostCpus(const Standing& standing) {
@@ -170,6 +177,8 @@ ThreadIds ListAsking(const v1::ProcessStack& stack, const Standing& standing) {
   if (!is_quiet) return asking;
   add(stack.pid(), stack.threads());
   for (const v1::ChildProcess& child : stack.children()) add(child.pid(), child.threads());
+  // What they do for this process is among its own bytes.
+  for (const v1::ChildProcess& other : stack.others()) add(other.pid(), other.threads());
   return asking;
 }
 
@@ -201,14 +210,19 @@ StackPlace ShortPlace(StackPlace place) {
   return place;
 }
 
-// The agent lists the main thread and those of Python.
+// The agent lists the main thread and those of Python. One that is held up in a request tells more
+// than others.
 std::vector<StandPlace> PlacesOf(const v1::ChildProcess& child) {
   std::vector<StandPlace> places;
   for (const bool of_main : {true, false}) {
     for (const v1::ThreadStack& thread : child.threads()) {
-      if ((thread.tid() == child.pid()) != of_main || places.size() == kMostPlaces) continue;
+      if ((thread.tid() != child.pid()) == of_main) continue;
       places.emplace_back(ShortPlace(PlaceOfThread(thread)));
     }
+  }
+  if (places.size() > kMostPlaces) {
+    std::stable_partition(places.begin() + 1, places.end(), IsHeldUpInARequest);
+    places.resize(kMostPlaces);
   }
   return places;
 }
@@ -320,7 +334,7 @@ void AddLocks(const v1::ProcessStack& stack, Standing* standing) {
     if (standing->locks.size() == kMostLocks) return;
     standing->locks.push_back({lock.inode(), CutText(lock.path(), limits::kSite), lock.holder(),
                                lock.waits(), lock.first(),
-                               lock.has_last() ? lock.last() : UINT64_MAX});
+                               lock.has_last() ? lock.last() : UINT64_MAX, lock.child()});
   }
 }
 

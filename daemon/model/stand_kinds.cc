@@ -33,10 +33,12 @@ const KindRow& RowOf(StandKind kind) { return kKinds[static_cast<size_t>(kind)];
 struct StandFrame {
   StandKind kind;
   absl::string_view where, name;
+  bool calls = false;  // a STAND_CALL
 };
 
 constexpr StandFrame kStandFrames[] = {
 #define STAND_FRAME(kind, where, name) {StandKind::kind, where, name},
+#define STAND_CALL(where, name) {StandKind::kIdle, where, name, true},
 #include "daemon/model/waits/wait_frames.def"
 };
 
@@ -87,6 +89,16 @@ const StandFrame* RowOf(absl::string_view function) {
   const auto* const row = std::find_if(std::begin(kStandFrames), std::end(kStandFrames),
                                        [&](const StandFrame& r) { return Fits(r, function); });
   return row == std::end(kStandFrames) ? nullptr : row;
+}
+
+// The index of the outermost of the first `count` functions that waits, if no thread waits for work
+// there; else `count`.
+size_t FindWaitOfACall(const Names& functions, size_t count) {
+  for (size_t i = count; i-- > 0;) {
+    const StandFrame* row = RowOf(functions[i]);
+    if (row != nullptr) return HasTrait(row->kind, stands::kNoWork) ? i : count;
+  }
+  return count;
 }
 
 // What a child of multiprocessing has inherited is not a part of its own stack.
@@ -175,6 +187,10 @@ StandFunction StandsIn(const StackPlace& place, absl::string_view wait_channel) 
   for (size_t i = program; i-- > 0;) {
     const StandFrame* row = RowOf(functions[i]);
     if (row == nullptr) continue;
+    if (row->calls) {
+      const size_t inside = FindWaitOfACall(functions, i);
+      return {inside == i ? row->kind : RowOf(functions[inside])->kind, NameOf(functions[inside])};
+    }
     if (row->kind == StandKind::kTorch) {
       return {KindOfBackend(functions), NameOf(functions[i])};
     }

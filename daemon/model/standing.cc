@@ -44,4 +44,15 @@ const StandThread* FindHandler(const Standing& standing) {
   return at == threads.end() ? nullptr : &*at;
 }
 
+bool IsHeldUpInARequest(const StandPlace& place) {
+  return HasTrait(place.in.kind, stands::kNoWork) && HasWait(place.functions, waits::kRequest);
+}
+
+const StandPlace* FindHandler(const StandingChild& child) {
+  const auto& places = child.places;
+  if (places.empty() || !places.front().is_idle) return nullptr;
+  const auto at = std::find_if(places.begin() + 1, places.end(), IsHeldUpInARequest);
+  return at == places.end() ? nullptr : &*at;
+}
+
 }  // namespace rollcall

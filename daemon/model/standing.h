@@ -54,13 +54,14 @@ struct StandingSockets {
   std::vector<int32_t> called;  // processes of its host that have accepted its connections
 };
 
-// A file that the process has locked, or waits to lock.
+// A file that the process has locked, or that it or its child waits to lock.
 struct FileLockSeen {
   uint64_t inode = 0;
   std::string path;    // empty if unknown
   int32_t holder = 0;  // pid; 0 if unknown
   bool waits = false;
   uint64_t first = 0, last = UINT64_MAX;  // its bytes, both ends included
+  int32_t child = 0;                      // pid of the child that waits; 0: the process itself
 };
 
 // What the next sample is compared with.
@@ -108,5 +109,12 @@ bool WaitsWithTheCpu(const Standing& standing);
 
 // The thread of the process that handles a request in the program; nullptr if none does.
 const StandThread* FindHandler(const Standing& standing);
+
+// The thread handles a request, and waits in it for what is no work.
+bool IsHeldUpInARequest(const StandPlace& place);
+
+// Of a server that a rank has started: such a thread; nullptr if there is none, or its main thread
+// waits for no requests.
+const StandPlace* FindHandler(const StandingChild& child);
 
 }  // namespace rollcall

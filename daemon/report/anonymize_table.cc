@@ -141,10 +141,11 @@ const std::vector<TextField>& TextFields() {
 
 const std::vector<std::string>& PidFields() {
   static const std::vector<std::string> fields = {
-      "Culprit.pid",      "Culprit.inner_pid",         "ThreadStack.tid", "OtherEnd.pids",
-      "ProcessStack.pid", "ProcessStack.calling_tids", "FileLock.holder", "ChildProcess.pid",
-      "HostFact.pid",     "ChildProcess.parent",       "ChildAtWork.pid", "Keeper.tid",
-      "GpuDump.pid"};
+      "Culprit.pid",         "Culprit.inner_pid", "ThreadStack.tid",
+      "OtherEnd.pids",       "ProcessStack.pid",  "ProcessStack.calling_tids",
+      "FileLock.holder",     "ChildProcess.pid",  "HostFact.pid",
+      "ChildProcess.parent", "ChildAtWork.pid",   "Keeper.tid",
+      "GpuDump.pid",         "FileLock.child"};
   return fields;
 }
 

@@ -17,6 +17,14 @@ std::string FileInWords(const Standstill& stand) {
   return stand.on.empty() ? "" : absl::StrCat(" (", stand.on, ")");
 }
 
+// The same of one that waits for that lock; " and holds a lock (/x/cache.lock)" of one that waits
+// elsewhere.
+std::string LockInWords(const Standstill& stand, bool many) {
+  const bool waits_for_it = stand.in == StandKind::kFileLock || stand.in == StandKind::kDatabase;
+  if (stand.on.empty() || waits_for_it) return FileInWords(stand);
+  return absl::StrCat(many ? " and hold" : " and holds", " a lock", FileInWords(stand));
+}
+
 // " named "saved-5""; "" if that is not known.
 std::string BarrierInWords(const Verdict& v) {
   return v.awaited_key.empty() ? "" : absl::StrCat(" named \"", v.awaited_key, "\"");
@@ -45,7 +53,7 @@ std::string WaitInWords(const Verdict& v, bool many) {
   if (!stand.others.empty()) {
     const bool says_it = in.empty() || stand.in == StandKind::kChild;
     return absl::StrCat(verb, " for ", stand.others, says_it ? "" : absl::StrCat(", in ", in),
-                        FileInWords(stand));
+                        LockInWords(stand, many));
   }
   if (in.empty()) return absl::StrCat(verb, " outside of recorded calls");
   if (stand.writes) return absl::StrCat(verb, " to write into ", in, ", which is full");
@@ -53,7 +61,7 @@ std::string WaitInWords(const Verdict& v, bool many) {
     return absl::StrCat(verb, " in ", in, ", without the thread in `", stand.lacks_thread,
                         "` that the others have");
   }
-  return absl::StrCat(verb, " in ", in, BarrierInWords(v), FileInWords(stand),
+  return absl::StrCat(verb, " in ", in, BarrierInWords(v), LockInWords(stand, many),
                       stand.in_handler ? ", in a handler of a signal" : "");
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -29,11 +30,16 @@ std::set<size_t> AllBut(const StandScene& scene, const std::vector<size_t>& rank
   return others;
 }
 
+bool AreAtOneLine(const StandScene& scene, const std::vector<size_t>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](size_t i) {
+    return !scene.Rank(i).at.empty() && scene.Rank(i).at == scene.Rank(ranks.front()).at;
+  });
+}
+
 bool AreAllAtOneLine(const StandScene& scene) {
-  for (size_t i = 1; i < scene.Count(); ++i) {
-    if (scene.Rank(i).at != scene.Rank(0).at || scene.Rank(i).at.empty()) return false;
-  }
-  return true;
+  std::vector<size_t> all(scene.Count());
+  std::iota(all.begin(), all.end(), 0);
+  return AreAtOneLine(scene, all);
 }
 
 bool WaitsForOthers(const StandScene& scene, size_t i) {
@@ -75,13 +81,25 @@ Blame TellAll(const StandScene& scene) {
   return StandBlame{StandShape::kAll};
 }
 
-// A rank writes and no rank reads: the one that should read writes, too.
+// The proxies of a manager have functions that it has made from a text.
+bool PutsByAManager(const StandNode& rank) {
+  return rank.in.kind == StandKind::kManager &&
+         absl::StrContains(rank.place->functions, " <string>.put ");
+}
+
+// Several ranks write at one line and no rank reads what they write: the one that should read
+// writes, too, or waits by a manager for what comes of it.
 Blame TellWriters(const StandScene& scene) {
-  if (!AreAllAtOneLine(scene)) return std::nullopt;
+  std::vector<size_t> writers;
   for (size_t i = 0; i < scene.Count(); ++i) {
-    const bool puts = absl::EndsWith(scene.Rank(i).inside, ".put");  // a proxy's function, too
-    if (!puts && !Writes(scene.Rank(i).in)) return std::nullopt;
+    if (Writes(scene.Rank(i).in) || PutsByAManager(scene.Rank(i))) {
+      writers.push_back(i);
+    } else if (scene.KindOf(i) != StandKind::kManager) {
+      return std::nullopt;
+    }
   }
+  const size_t least = std::min<size_t>(2, scene.Count());
+  if (writers.size() < least || !AreAtOneLine(scene, writers)) return std::nullopt;
   return TellAll(scene);
 }
 

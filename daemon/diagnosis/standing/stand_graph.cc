@@ -126,10 +126,11 @@ class Builder {
     node.child = &child;
     node.is_seen = !child.places.empty();
     if (child.places.empty()) return node;
-    node.in = WaitOf(child.places);
-    node.at = child.places.front().at;
-    node.place = &child.places.front();
-    node.is_idle = child.places.front().is_idle;
+    const StandPlace* handler = FindHandler(child);
+    node.place = handler == nullptr ? &child.places.front() : handler;
+    node.in = handler == nullptr ? WaitOf(child.places) : handler->in;
+    node.at = node.place->at;
+    node.is_idle = node.place->is_idle;
     return node;
   }
 
@@ -151,10 +152,21 @@ class Builder {
       for (const StandingChild& child : *processes) {
         const size_t at = nodes_[{known.host, child.pid}];
         if (graph_.nodes[at].child != &child || child.places.empty()) continue;
-        AddPlaces(known, at, child.places.front(), {child.places.begin() + 1, child.places.end()});
+        AddPlacesOf(child, known, at);
+        AddHolders(known, at, child.pid);
         if (graph_.nodes[at].waits_for.empty()) AddChildrenOf(known, at, child.pid);
       }
     }
+  }
+
+  // Threads of a server that are beside the one that handles a request wait for further ones.
+  void AddPlacesOf(const StandingChild& child, const Process& owner, size_t node) {
+    const StandPlace* place = graph_.nodes[node].place;
+    const auto& all = child.places;
+    const bool is_main = place == &all.front();
+    AddPlaces(
+        owner, node, *place,
+        is_main ? std::vector<StandPlace>(all.begin() + 1, all.end()) : std::vector<StandPlace>());
   }
 
   static std::vector<StandPlace> OtherPlaces(const std::vector<StandThread>& threads) {
@@ -255,20 +267,31 @@ class Builder {
     }
   }
 
-  // One that polls for a lock is in no list of the kernel: the only other holder has it.
   void AddLock(const Process& owner, size_t node) {
+    AddHolders(owner, node, 0);
+    AddOnlyHolder(owner, node);
+  }
+
+  // `child`: the process of the node, as in FileLockSeen.
+  void AddHolders(const Process& owner, size_t node, int32_t child) {
+    const int32_t pid = graph_.nodes[node].pid;
     for (const FileLockSeen& lock : owner.standing->locks) {
-      if (!lock.waits) continue;
+      if (!lock.waits || lock.child != child) continue;
       graph_.nodes[node].on = lock.path;
-      if (lock.holder > 0 && lock.holder != owner.pid) AddEdge(owner, node, lock.holder);
+      if (lock.holder > 0 && lock.holder != pid) AddEdge(owner, node, lock.holder);
       if (lock.holder == 0) AddHoldersOf(lock, owner, node);
     }
+  }
+
+  // One that polls for a lock is in no list of the kernel: the only other holder has it.
+  void AddOnlyHolder(const Process& owner, size_t node) {
     const StandKind kind = graph_.nodes[node].in.kind;
     if (kind != StandKind::kFileLock && kind != StandKind::kDatabase) return;
     const auto held = holders_.find(owner.host);
     if (!graph_.nodes[node].waits_for.empty() || held == holders_.end()) return;
-    if (held->second.is_one) graph_.nodes[node].on = held->second.path;
-    if (held->second.is_one) AddTo(node, held->second.node);
+    if (!held->second.is_one) return;
+    graph_.nodes[node].on = held->second.path;
+    AddTo(node, held->second.node);
   }
 
   // A lock of a descriptor: the kernel names no holder, but who has locked which bytes.

@@ -106,8 +106,9 @@ bool StandScene::IsAwaited(size_t i) const {
 
 std::string StandScene::FindLock(size_t i) const {
   if (!Rank(i).on.empty()) return Rank(i).on;
-  for (size_t other = 0; other < Count(); ++other) {
-    if (WaitsFor(Rank(other), i) && !Rank(other).on.empty()) return Rank(other).on;
+  // What a rank has started may wait for the lock, too.
+  for (const StandNode& other : graph_.nodes) {
+    if (!other.on.empty() && WaitsFor(other, i)) return other.on;
   }
   return "";
 }

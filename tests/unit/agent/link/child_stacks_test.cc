@@ -2,9 +2,11 @@
 // Which children are sampled with a process, and what real ones show.
 #include "agent/link/child_stacks.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -479,6 +481,29 @@ TEST_F(ChildStacksTest, AreTheMainThreadAndThreeThatRunPython) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(later.children(0).threads(i).switches(), next.children(0).threads(i).switches());
   }
+}
+
+TEST(ChildStacksTest, ShowTheHolderOfTheLockForWhichAChildWaits) {
+  if (access("/proc/locks", R_OK) != 0) GTEST_SKIP() << "this kernel lists no locks";
+  char path[] = "/tmp/rollcall-child-locks-XXXXXX";
+  const int fd = mkstemp(path);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  const Parent parent({[fd, &path] {
+    close(fd);
+    flock(open(path, O_RDWR), LOCK_EX);
+  }});
+  const std::unique_ptr<StackService> service = ServiceFor(parent.id());
+  v1::ProcessStack stack;
+  ASSERT_TRUE(
+      Eventually([&] { return !(stack = service->Take(parent.id(), true)).locks().empty(); }));
+  // The parent has inherited the descriptor, and holds the lock only as long as this process lives.
+  const v1::FileLock& lock = stack.locks(0);
+  EXPECT_TRUE(lock.waits()) << stack.DebugString();
+  EXPECT_EQ(lock.child(), stack.children(0).pid());
+  EXPECT_EQ(lock.holder(), getpid());
+  EXPECT_EQ(lock.path(), path);
+  unlink(path);
+  close(fd);
 }
 
 }  // namespace

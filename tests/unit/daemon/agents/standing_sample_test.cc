@@ -115,6 +115,25 @@ TEST(StandingSampleTest, TheWholeRowDecidesHowOftenAThreadWakes) {
   EXPECT_TRUE(row->rests);
 }
 
+// With its other threads, it uses a little of the CPU for ever.
+TEST(StandingSampleTest, AWorkerOfRayThatAsksForItsNextTaskStands) {
+  const auto in_loop = [](double cpu_seconds) {
+    v1::ProcessStack stack;
+    stack.set_pid(kMain);
+    stack.set_cpu_seconds(cpu_seconds);
+    v1::ThreadStack* thread = stack.add_threads();
+    thread->set_tid(kMain);
+    thread->set_state("S");
+    thread->add_frames()->set_function("ray::core::CoreWorker::RunTaskExecutionLoop()");
+    AddPythonFrame("/usr/lib/python3.11/site-packages/ray/_private/worker.py", "Worker.main_loop",
+                   1069, thread);
+    AddThread(kOther, 7, 5, &stack);
+    return stack;
+  };
+  EXPECT_TRUE(Stands(After(in_loop(10), in_loop(10.2))));
+  EXPECT_FALSE(Stands(After(in_loop(10), in_loop(10.5)))) << "it computes";
+}
+
 // Each sample of the others wakes it.
 TEST(StandingSampleTest, AThreadThatWaitsForALockOfAFileNeverRests) {
   const auto in_lock = [](uint64_t switches) {
@@ -149,6 +168,28 @@ TEST(StandingSampleTest, AWorkerWithoutWorkThatAsksForItNeverRests) {
   const Row works = After(with_worker(1, 1000), with_worker(3, 1100));
   ASSERT_TRUE(Stands(works));
   EXPECT_TRUE(works->rests);
+}
+
+// A manager of multiprocessing that another rank has started, and that has a copy of the socket at
+// which this one waits: its main thread looks each second whether it should end.
+TEST(StandingSampleTest, AProcessAtTheOtherEndThatWaitsForRequestsNeverRests) {
+  const auto with_manager = [](uint64_t switches, double moved_bytes) {
+    v1::ProcessStack stack = Sample({7, 5, 10, moved_bytes});
+    v1::ChildProcess* other = stack.add_others();
+    other->set_pid(kChild);
+    v1::ThreadStack* thread = other->add_threads();
+    thread->set_tid(kChild);
+    thread->set_state("S");
+    thread->set_switches(switches);
+    AddPythonFrame("/usr/lib/python3.11/threading.py", "Event.wait", 622, thread);
+    AddPythonFrame("/usr/lib/python3.11/multiprocessing/managers.py", "Server.serve_forever", 176,
+                   thread);
+    return stack;
+  };
+  const Row row = After(with_manager(1, 1000), with_manager(11, 1000));
+  ASSERT_TRUE(Stands(row));
+  EXPECT_FALSE(row->rests);
+  EXPECT_TRUE(After(with_manager(1, 1000), with_manager(11, 1100))->rests) << "it answers";
 }
 
 TEST(StandingSampleTest, ARankThatWaitsInMpiMayUseItsCpu) {

@@ -164,6 +164,18 @@ const StackCase kCases[] = {
     {"file_of_mpi",
      " opal_progress ompi_request_default_wait mca_io_ompio_file_open PMPI_File_open files.run ",
      "/x/files.py:8 in run", StandKind::kMpi, "PMPI_File_open"},
+    {"lock_of_a_manager",
+     " __new_sem_wait_slow64.constprop.0 PyThread_acquire_lock_timed PyObject_Call "
+     "managers.Server.serve_client managers.Server.handle_request threading.Thread.run ",
+     "", StandKind::kLock, "PyThread_acquire_lock_timed"},
+    {"queue_of_a_manager",
+     " __new_sem_wait_slow64 threading.Condition.wait queue.Queue.get PyObject_Call "
+     "managers.Server.serve_client managers.Server.handle_request threading.Thread.run ",
+     "", StandKind::kIdle, "Server.serve_client"},
+    {"manager_without_a_request",
+     " __libc_read connection.Connection._recv connection._ConnectionBase.recv "
+     "managers.Server.serve_client managers.Server.handle_request threading.Thread.run ",
+     "", StandKind::kIdle, "Server.serve_client", EndKind::kSocket, "unix_stream_read_generic"},
     {"computes", " train.step ", "/x/train.py:31 in step", kUnknown, ""},
 };
 

@@ -303,6 +303,11 @@ std::vector<Entry> Table() {
          .Stands(StandShape::kElsewhere, StandKind::kSleep, "", "/x/cache.lock")
          .Waiting({0, 1}),
      R"(rank 3 (n1, pid 73) sleeps and holds a lock (/x/cache.lock), and ranks 0-1 wait in a socket: no rank moves; 2 ranks have waited 48 s)"},
+    {"holds a lock and waits elsewhere",
+     VerdictBuilder(C::kStandstill)
+         .Stands(StandShape::kLast, StandKind::kQueue, "", "/x/cache.lock")
+         .Waiting({0, 1}),
+     R"(rank 3 (n1, pid 73) waits in a queue of its own threads and holds a lock (/x/cache.lock), and ranks 0-1 wait for it, in a socket: no rank moves; 2 ranks have waited 48 s)"},
     {"stands in a ring",
      VerdictBuilder(C::kStandstill)
          .Culprits({0, 3})
