@@ -18,6 +18,7 @@
 
 #include "tests/sim/cuda/stream.h"
 #include "tests/sim/nccl/call.h"
+#include "tests/sim/nccl/proxy.h"
 #include "tests/sim/nccl/segment.h"
 
 namespace rollcall::sim {
@@ -87,9 +88,10 @@ class Comm : public std::enable_shared_from_this<Comm> {
   int shrinks = 0;
   void* profiler_context = nullptr;  // set once, by Join()
 
-  std::mutex run_mutex;        // held while a stream is in here; guards the next two
-  uint64_t rounds = 0;         // of collectives, equal on all ranks
-  uint64_t network_calls = 0;  // collectives that have gone over the simulated network
+  std::mutex run_mutex;          // held while a stream is in here; guards the next three
+  uint64_t rounds = 0;           // of collectives, equal on all ranks
+  uint64_t network_calls = 0;    // collectives that have gone over the simulated network
+  std::unique_ptr<Proxy> proxy;  // from the first of these on
 
  private:
   std::mutex mutex_;

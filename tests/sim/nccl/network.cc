@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <deque>
+#include <initializer_list>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,7 +56,8 @@ bool Has(const Comm& comm, const char* kind) {
 }
 
 // One channel of a collective: what this rank sends to the next one and receives from the one
-// before. `base`: steps of earlier collectives.
+// before. `base`: steps of earlier collectives. RunGpu() belongs to the stream's thread, the rest
+// to the proxy's; each counter has one writer.
 class RingChannel {
  public:
   RingChannel(Comm& comm, const Call& call, int number)
@@ -63,25 +69,41 @@ class RingChannel {
         is_chain_(call.function == Function::kBroadcast),
         is_first_(is_chain_ && comm.rank == call.root),
         send_steps_(is_chain_ && after_ == call.root ? 0 : kSteps),
-        receive_steps_(is_first_ ? 0 : kSteps),
-        send_(comm, call, {number, after_, true, static_cast<int>(send_steps_)}),
-        receive_(comm, call, {number, before_, false, static_cast<int>(receive_steps_)}) {}
+        receive_steps_(is_first_ ? 0 : kSteps) {}
 
   bool done() const { return sent_ == send_steps_ && taken_ == receive_steps_; }
 
-  // Does what can be done now. False if there is none.
-  bool Progress() {
-    bool moved = false;
-    if (!Has(comm_, "proxy")) moved = Send() | Receive();
-    return RunGpu() | moved;
+  // Posts what this rank sends and receives.
+  void Post(const Call& call) {
+    send_.emplace(comm_, call, TransferFacts{number_, after_, true, static_cast<int>(send_steps_)});
+    receive_.emplace(comm_, call,
+                     TransferFacts{number_, before_, false, static_cast<int>(receive_steps_)});
   }
+
+  // Does what can be done now. False if there is none.
+  bool Progress() { return !Has(comm_, "proxy") && (Send() | Receive()); }
 
   // Whatever this rank did not send or receive counts as done for the next collective.
   void Finish() {
-    send_.Stop();
-    receive_.Stop();
+    send_->Stop();
+    receive_->Stop();
     Own().carried[number_] = base_ + kSteps;
     Own().posted[number_] = base_ + kSteps;
+  }
+
+  // In a ring a kernel sends what it has received, but for the first step. In a chain the first
+  // rank receives nothing, and the others send each step after they have received it.
+  bool RunGpu() {
+    if (Has(comm_, "kernel")) return false;
+    const uint64_t taken = consumed_;
+    const bool may_take = taken < received_ && !Has(comm_, "take");
+    const uint64_t allowed = is_first_ ? kSteps : is_chain_ ? taken : taken + 1;
+    const bool may_produce = produced_ < std::min({send_steps_, allowed, sent_ + kUnderWay});
+    if (may_take) ++consumed_;
+    if (may_produce) ++produced_;
+    const bool moved = may_take || may_produce;
+    if (moved && Has(comm_, "slow")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return moved;
   }
 
  private:
@@ -90,19 +112,19 @@ class RingChannel {
   bool Send() {
     bool moved = false;
     if (posted_sends_ < send_steps_ && posted_sends_ < sent_ + kUnderWay) {
-      send_.BeginStep(posted_sends_);
-      send_.Record(posted_sends_++, profiler::kSendGpuWait);
+      send_->BeginStep(posted_sends_);
+      send_->Record(posted_sends_++, profiler::kSendGpuWait);
       moved = true;
     }
     if (transmitted_ < posted_sends_ && transmitted_ < produced_) {
-      send_.Record(transmitted_, profiler::kSendPeerWait);
+      send_->Record(transmitted_, profiler::kSendPeerWait);
       if (IsTaken(transmitted_)) {
-        send_.Record(transmitted_++, profiler::kSendWait);
+        send_->Record(transmitted_++, profiler::kSendWait);
         moved = true;
       }
     }
     if (sent_ < transmitted_ && !Has(comm_, "link") && IsCarried(sent_)) {
-      send_.EndStep(sent_++);
+      send_->EndStep(sent_++);
       Own().carried[number_] = base_ + sent_;
       moved = true;
     }
@@ -120,35 +142,21 @@ class RingChannel {
   bool Receive() {
     bool moved = false;
     if (posted_receives_ < receive_steps_ && posted_receives_ < taken_ + kUnderWay) {
-      receive_.BeginStep(posted_receives_);
-      receive_.Record(posted_receives_++, profiler::kReceiveWait);
+      receive_->BeginStep(posted_receives_);
+      receive_->Record(posted_receives_++, profiler::kReceiveWait);
       Own().posted[number_] = base_ + posted_receives_;
       moved = true;
     }
     if (received_ < posted_receives_ &&
         comm_.segment->area(before_).carried[number_].load() > base_ + received_) {
-      receive_.Record(received_, profiler::kReceiveFlushWait);
-      receive_.Record(received_++, profiler::kReceiveGpuWait);
+      receive_->Record(received_, profiler::kReceiveFlushWait);
+      receive_->Record(received_++, profiler::kReceiveGpuWait);
       moved = true;
     }
     if (taken_ < consumed_) {
-      receive_.EndStep(taken_++);
+      receive_->EndStep(taken_++);
       moved = true;
     }
-    return moved;
-  }
-
-  // In a ring a kernel sends what it has received, but for the first step. In a chain the first
-  // rank receives nothing, and the others send each step after they have received it.
-  bool RunGpu() {
-    if (Has(comm_, "kernel")) return false;
-    const bool may_take = consumed_ < received_ && !Has(comm_, "take");
-    const uint64_t allowed = is_first_ ? kSteps : is_chain_ ? consumed_ : consumed_ + 1;
-    const bool may_produce = produced_ < std::min({send_steps_, allowed, sent_ + kUnderWay});
-    if (may_take) ++consumed_;
-    if (may_produce) ++produced_;
-    const bool moved = may_take || may_produce;
-    if (moved && Has(comm_, "slow")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return moved;
   }
 
@@ -157,9 +165,64 @@ class RingChannel {
   const uint64_t base_;
   const bool is_chain_, is_first_;
   const uint64_t send_steps_, receive_steps_;
-  ProfiledTransfer send_, receive_;
-  uint64_t produced_ = 0, posted_sends_ = 0, transmitted_ = 0, sent_ = 0;
-  uint64_t posted_receives_ = 0, received_ = 0, consumed_ = 0, taken_ = 0;
+  std::optional<ProfiledTransfer> send_, receive_;
+  std::atomic<uint64_t> produced_{0}, consumed_{0};  // the GPU's
+  std::atomic<uint64_t> sent_{0}, received_{0};      // the proxy's, which the GPU reads
+  uint64_t posted_sends_ = 0, transmitted_ = 0, posted_receives_ = 0, taken_ = 0;
+};
+
+// A collective on all channels. Two threads have it: one of them may be held for good, while the
+// communicator is stopped.
+class Round {
+ public:
+  Round(CommRef comm, const Call& call) : comm_(std::move(comm)), call_(call) {
+    for (int number = 0; number < kNetworkChannels; ++number) {
+      channels_.emplace_back(*comm_, call_, number);
+    }
+  }
+
+  // The proxy's part.
+  void Serve() {
+    for (RingChannel& channel : channels_) channel.Post(call_);
+    const auto is_done = [](const RingChannel& channel) { return channel.done(); };
+    while (!std::all_of(channels_.begin(), channels_.end(), is_done)) {
+      const uint32_t heard = segment().Listen();
+      if (comm_->stopped) return;
+      bool moved = false;
+      for (RingChannel& channel : channels_) moved |= channel.Progress();
+      moved ? RingNeighbours() : segment().WaitForBell(heard);
+    }
+    for (RingChannel& channel : channels_) channel.Finish();
+    is_over_ = true;
+    RingNeighbours();
+  }
+
+  // The GPU's part. False if the communicator is stopped.
+  bool Compute() {
+    while (!is_over_) {
+      const uint32_t heard = segment().Listen();
+      if (comm_->stopped) return false;
+      if (is_over_) break;
+      bool moved = false;
+      for (RingChannel& channel : channels_) moved |= channel.RunGpu();
+      moved ? segment().Ring(comm_->rank) : segment().WaitForBell(heard);
+    }
+    return true;
+  }
+
+ private:
+  const Segment& segment() const { return *comm_->segment; }
+  // With the other thread of this rank.
+  void RingNeighbours() const {
+    for (const int step : {0, 1, comm_->nranks - 1}) {
+      segment().Ring((comm_->rank + step) % comm_->nranks);
+    }
+  }
+
+  const CommRef comm_;
+  const Call call_;
+  std::deque<RingChannel> channels_;
+  std::atomic<bool> is_over_{false};
 };
 
 }  // namespace
@@ -171,27 +234,11 @@ bool HasNetwork() {
 
 bool RunNetwork(Comm& comm, const Call& call) {
   if (!HasNetwork()) return true;
-  const Segment& segment = *comm.segment;
-  std::vector<RingChannel> channels;
-  channels.reserve(kNetworkChannels);
-  for (int number = 0; number < kNetworkChannels; ++number) {
-    channels.emplace_back(comm, call, number);
-  }
-  const auto is_done = [](const RingChannel& channel) { return channel.done(); };
-  while (!std::all_of(channels.begin(), channels.end(), is_done)) {
-    const uint32_t heard = segment.Listen();
-    if (comm.stopped) return false;
-    bool moved = false;
-    for (RingChannel& channel : channels) moved |= channel.Progress();
-    if (!moved) segment.WaitForBell(heard);
-    if (!moved) continue;
-    segment.Ring((comm.rank + 1) % comm.nranks);
-    segment.Ring((comm.rank + comm.nranks - 1) % comm.nranks);
-  }
-  for (RingChannel& channel : channels) channel.Finish();
+  if (comm.proxy == nullptr) comm.proxy = std::make_unique<Proxy>(comm.device);
+  const auto round = std::make_shared<Round>(comm.shared_from_this(), call);
+  comm.proxy->Run([round] { round->Serve(); });
+  if (!round->Compute()) return false;
   ++comm.network_calls;
-  segment.Ring((comm.rank + 1) % comm.nranks);
-  segment.Ring((comm.rank + comm.nranks - 1) % comm.nranks);
   return true;
 }
 
