@@ -66,8 +66,14 @@ bool NamesOutOfStep(const Verdict& v) {
          WaiterIsIn(v, {"CommInitRank", "init_rank", "initNCCLComm"});
 }
 
+// PyTorch's numbers of the groups that the ranks make differ.
+bool NumbersOutOfStep(const Verdict& v) {
+  return Is(v, Cause::kInitIncomplete) && v.communicator_kind == CommKind::kGloo &&
+         v.divergence == DivergenceKind::kSkipped;
+}
+
 bool SplitNotByAll(const Verdict& v) {
-  if (NamesOutOfStep(v)) return true;
+  if (NamesOutOfStep(v) || NumbersOutOfStep(v)) return true;
   return Is(v, Cause::kInitIncomplete) && v.call.op != Op::kNone && MakesChild(v.call.op) &&
          !v.culprits.empty() && AnyCulprit(v, [](const Culprit& c) { return c.process >= 0; });
 }
@@ -100,6 +106,7 @@ bool CallTooMany(const Verdict& v) {
 
 bool CallSkipped(const Verdict& v) {
   const bool is_absence = Is(v, Cause::kMissingRank) || Is(v, Cause::kInitIncomplete);
+  if (NumbersOutOfStep(v)) return false;  // the call that is skipped makes another group
   return (IsContradiction(v.cause) || is_absence) && v.divergence == DivergenceKind::kSkipped;
 }
 

@@ -250,18 +250,19 @@ void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergen
 
 // Puts the side first that keeps its habit, if the ranks' own pasts decide a tie. As long as ranks
 // are on their way, it is not known whether it is one.
-void DecideByPast(const Communicator& comm, Divergence* divergence) {
+void DecideByPast(const JobState& job, const Communicator& comm, Divergence* divergence) {
   std::vector<Side>& sides = divergence->sides;
   if (!HasNoMajority(*divergence) || divergence->undecided != 0) return;
   std::vector<const std::vector<int32_t>*> ranks;
   for (const Side& side : sides) ranks.push_back(&side.ranks);
-  const std::optional<TieDecision> decision = DecideTie(comm, ranks, divergence->position);
+  const std::optional<TieDecision> decision = DecideTie(job, comm, ranks, divergence->position);
   if (!decision) return;
   const auto kept = sides.begin() + static_cast<std::ptrdiff_t>(decision->kept);
   std::rotate(sides.begin(), kept, kept + 1);
   divergence->decided_by_past = true;
   divergence->habit = decision->habit;
   divergence->expected = decision->expected;
+  divergence->expected_on = decision->expected_on;
 }
 
 // Ranks without a report may have joined either side.
@@ -270,7 +271,8 @@ size_t CountUnheard(const Communicator& comm) {
   return size - std::min(size, comm.members.size());
 }
 
-std::optional<Divergence> FindFirst(const Communicator& comm, const Ranks& left_out) {
+std::optional<Divergence> FindFirst(const JobState& job, const Communicator& comm,
+                                    const Ranks& left_out) {
   const std::vector<History> histories = GroupByHistory(comm, left_out);
   if (histories.size() < 2) return std::nullopt;
   CheckpointComparison comparison = CompareCheckpoints(histories);
@@ -283,7 +285,7 @@ std::optional<Divergence> FindFirst(const Communicator& comm, const Ranks& left_
   }
   if (!found) return found;
   found->undecided += CountUnheard(comm);
-  DecideByPast(comm, &*found);
+  DecideByPast(job, comm, &*found);
   AlignSides(histories, comparison.agreed, &*found);
   return found;
 }
@@ -310,12 +312,12 @@ bool HasNoMajority(const Divergence& divergence) {
   return divergence.sides[0].ranks.size() == divergence.sides[1].ranks.size();
 }
 
-std::vector<Divergence> FindDivergences(const Communicator& comm) {
+std::vector<Divergence> FindDivergences(const JobState& job, const Communicator& comm) {
   std::vector<Divergence> found;
   if (!MayDiverge(comm)) return found;
   Ranks left_out;
   while (found.size() < kMostDivergences) {
-    const std::optional<Divergence> divergence = FindFirst(comm, left_out);
+    const std::optional<Divergence> divergence = FindFirst(job, comm, left_out);
     if (!divergence || divergence->sides.size() < 2) break;
     for (size_t i = 1; i < divergence->sides.size(); ++i) {
       left_out.insert(divergence->sides[i].ranks.begin(), divergence->sides[i].ranks.end());

@@ -37,16 +37,18 @@ struct Divergence {
   Alignment alignment;  // of the second side with the first, if records are left
   // No side has a majority, but the first side keeps its habit and all others break theirs.
   bool decided_by_past = false;
-  Habit habit;        // that the others have broken
-  CallArgs expected;  // the call of that habit
+  Habit habit;               // that the others have broken
+  CallArgs expected;         // the call of that habit
+  uint64_t expected_on = 0;  // its communicator, if it is another one
 };
 
 // True if no side is larger than all others.
 bool HasNoMajority(const Divergence& divergence);
 
 // The first divergence, and the divergences among the ranks that are left without its
-// minority: ranks may go wrong for different reasons. At most kMostDivergences.
-std::vector<Divergence> FindDivergences(const Communicator& comm);
+// minority: ranks may go wrong for different reasons. At most kMostDivergences. `job`: for the
+// ranks' calls on other communicators, where those on this one decide nothing.
+std::vector<Divergence> FindDivergences(const JobState& job, const Communicator& comm);
 inline constexpr size_t kMostDivergences = 4;
 
 // False if the signatures of all members are equal where they can be compared. Cheap, and

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // JudgeForkedCreation(): some ranks wait in the creation of a communicator, and the ranks that have
 // not joined it wait for them in another call, which may be the creation of another group of
-// PyTorch's. The majority is right.
+// PyTorch's. The majority is right, unless the numbers of two groups show who has left one out.
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/rules/rules.h"
 #include "daemon/rules/store_waits.h"
@@ -71,6 +74,52 @@ std::optional<Fork> FindFork(const StuckCalls& calls, const std::vector<size_t>&
   return fork.other == nullptr ? std::nullopt : std::make_optional(fork);
 }
 
+// PyTorch's number of the group that the ranks make, -1 if it has none.
+int32_t NumberOf(const StuckCall& call) {
+  int32_t number = -1;
+  const bool is_numbered = call.kind == StuckCall::Kind::kCreation &&
+                           call.communicator->kind == CommKind::kGloo &&
+                           absl::SimpleAtoi(call.communicator->name, &number);
+  return is_numbered ? number : -1;
+}
+
+enum class Decision : uint8_t { kNone, kMajority, kNumbers };
+
+// PyTorch numbers the groups of a process by its calls of new_group(), and wants each call from all
+// ranks. So where two sides make a group of one size under two numbers, the side with the lesser
+// number has left out a call, which ended for the members of that group. A rank that is alone on
+// its side has rather made one too many.
+bool NumbersDecide(const Fork& fork) {
+  const int32_t inside = NumberOf(*fork.creation), outside = NumberOf(*fork.other);
+  if (inside < 0 || outside < 0 || inside == outside) return false;
+  if (fork.creation->communicator->size != fork.other->communicator->size) return false;
+  const Processes& ahead = inside > outside ? fork.inside : fork.outside;
+  return ahead.size() > 1 || fork.inside.size() == fork.outside.size();
+}
+
+// The ranks inside are those that are ahead.
+void PutAheadInside(Fork* fork) {
+  if (NumberOf(*fork->creation) > NumberOf(*fork->other)) return;
+  std::swap(fork->creation, fork->other);
+  std::swap(fork->inside, fork->outside);
+}
+
+Decision Decide(Fork* fork) {
+  if (NumbersDecide(*fork)) {
+    PutAheadInside(fork);
+    return Decision::kNumbers;
+  }
+  const bool is_tie = fork->inside.size() == fork->outside.size();
+  return is_tie ? Decision::kNone : Decision::kMajority;
+}
+
+const char* DecisionInWords(Decision decision) {
+  return decision == Decision::kNumbers
+             ? "which side is wrong: the ranks wait for each other, and PyTorch, which numbers "
+               "groups by the calls of new_group(), wants each call from all ranks"
+             : "which side is wrong: the ranks wait for each other, and the majority decides";
+}
+
 std::string SidesInWords(const JobState& job, const Fork& fork) {
   const auto name = [&](const StuckCall& call, const Processes& processes) {
     std::vector<int32_t> ranks;
@@ -93,23 +142,26 @@ std::string SidesInWords(const JobState& job, const Fork& fork) {
 std::optional<Verdict> JudgeForkedCreation(const JobState& job, const StuckCalls& calls,
                                            const std::vector<size_t>& cycle, int64_t now_ns,
                                            const Limits& limits) {
-  const std::optional<Fork> fork = FindFork(calls, cycle);
-  if (!fork || fork->inside.size() == fork->outside.size()) return std::nullopt;
-  const bool most_create = fork->inside.size() > fork->outside.size();
-  const StuckCall& call = most_create ? *fork->creation : *fork->other;
+  std::optional<Fork> fork = FindFork(calls, cycle);
+  const Decision decision = fork ? Decide(&*fork) : Decision::kNone;
+  if (decision == Decision::kNone) return std::nullopt;
+  const bool is_by_number = decision == Decision::kNumbers;
+  const bool are_inside_right = is_by_number || fork->inside.size() > fork->outside.size();
+  const StuckCall& call = are_inside_right ? *fork->creation : *fork->other;
   Suspicion s{job, call, {}, now_ns, limits};
   for (const Absent& absent : call.absents) {
     const bool is_inside = fork->inside.count(absent.process) != 0;
-    if (most_create || is_inside) s.absents.push_back(absent);
+    if (are_inside_right || is_inside) s.absents.push_back(absent);
   }
-  std::optional<Verdict> verdict = most_create ? JudgeIncompleteCreation(s) : JudgeMissingRanks(s);
+  std::optional<Verdict> verdict =
+      are_inside_right ? JudgeIncompleteCreation(s) : JudgeMissingRanks(s);
   if (!verdict) return verdict;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   // The rank that should make the id has gone on to a call with those that wait for it.
-  if (most_create && IsStoreWait(call)) verdict->divergence = DivergenceKind::kSkipped;
+  const bool left_id = are_inside_right && IsStoreWait(call);
+  if (left_id || is_by_number) verdict->divergence = DivergenceKind::kSkipped;
   verdict->evidence.push_back(SidesInWords(job, *fork));
-  verdict->missing_evidence.push_back(
-      "which side is wrong: the ranks wait for each other, and the majority decides");
+  verdict->missing_evidence.push_back(DecisionInWords(decision));
   return verdict;
 }
 

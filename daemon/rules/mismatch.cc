@@ -10,6 +10,7 @@
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/rules.h"
 #include "daemon/rules/thread_race.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/habits.h"
 #include "daemon/words/mismatch_sentences.h"
@@ -82,13 +83,23 @@ std::vector<int32_t> PublicRanks(const JobState& job, const Communicator& comm,
   return result;
 }
 
+// With the communicator, if the call that the habit expects is on another one.
+std::string PastCallInWords(const JobState& job, const CallArgs& call, uint64_t on) {
+  const auto comm = job.communicators.find(on);
+  if (comm == job.communicators.end()) return CallInWords(call);
+  return absl::StrCat(CallInWords(call), " on ", CommunicatorInWords(job, comm->second));
+}
+
 void AddMismatchPast(const JobState& job, const Communicator& comm, const Divergence& divergence,
                      Verdict* verdict) {
+  const uint64_t expected_on = divergence.expected_on;
+  const uint64_t made_on = expected_on == 0 ? 0 : comm.id;
   for (size_t i = 1; i < std::min(divergence.sides.size(), kDescribedSides); ++i) {
     const Side& side = divergence.sides[i];
     verdict->evidence.push_back(BrokenHabitInWords(
-        PublicRanks(job, comm, side.ranks), CallInWords(divergence.expected),
-        CallInWords(side.call), divergence.habit.period, divergence.habit.steps()));
+        PublicRanks(job, comm, side.ranks), PastCallInWords(job, divergence.expected, expected_on),
+        PastCallInWords(job, side.call, made_on), divergence.habit.period,
+        divergence.habit.steps()));
   }
   verdict->missing_evidence.push_back(
       "no side has a majority: what the ranks have done in their last steps decides");
@@ -265,7 +276,7 @@ Verdict MakeThreadVerdict(const JobState& job, const Communicator& comm,
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm) {
   std::vector<Verdict> verdicts;
   if (comm.size > kMaxRanks) return verdicts;
-  for (const Divergence& divergence : FindDivergences(comm)) {
+  for (const Divergence& divergence : FindDivergences(job, comm)) {
     const ThreadRace threads = FindThreadRace(job, comm, divergence);
     verdicts.push_back(MakeVerdict(job, comm, divergence));
     WeighThreads(job, threads, &verdicts.back());

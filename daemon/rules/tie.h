@@ -14,14 +14,16 @@
 namespace rollcall {
 
 struct TieDecision {
-  size_t kept = 0;    // index of the side that keeps its habit
-  Habit habit;        // that all other sides break
-  CallArgs expected;  // the call of that habit
+  size_t kept = 0;           // index of the side that keeps its habit
+  Habit habit;               // that all other sides break
+  CallArgs expected;         // the call of that habit
+  uint64_t expected_on = 0;  // its communicator, if it is another one
 };
 
 // `sides`: ranks that made the same call at this position, which differs from side to side. None
-// unless one side keeps its habit and all others break theirs.
-std::optional<TieDecision> DecideTie(const Communicator& comm,
+// unless one side keeps its habit and all others break theirs. Where the calls on this communicator
+// show no habit, those on all communicators of `job` may.
+std::optional<TieDecision> DecideTie(const JobState& job, const Communicator& comm,
                                      const std::vector<const std::vector<int32_t>*>& sides,
                                      uint64_t position);
 

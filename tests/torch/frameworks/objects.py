@@ -79,7 +79,7 @@ def new_group_on_some(args):
     train(model, optimizer, args)
     if args.rank < 2 or args.fixed:
         dist.new_group([0, 1])
-    everyone = dist.new_group(list(range(args.ranks)))
+    everyone = dist.new_group(list(range(args.ranks)))  # hangs: new_group_on_some
     dist.all_reduce(torch.ones(2), group=everyone)  # hangs: new_group_on_some
 
 

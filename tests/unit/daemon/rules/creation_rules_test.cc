@@ -3,6 +3,7 @@
 // others wait in another call of the parent.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
@@ -139,6 +140,65 @@ TEST(SplitTest, ThreeSidesAreJudgedByTheLargest) {
   EXPECT_EQ(v.cause, Cause::kInitIncomplete) << v.summary;
   EXPECT_EQ(Blamed(v), (Ranks{4, 5})) << v.summary;
   EXPECT_NE(v.certainty, Certainty::kCertain);
+}
+
+// PyTorch's groups of gloo, of which each process counts its own: ranks `ahead` have made a pair
+// before, and make group "2" of all; the others make it as their group "1".
+JobBuilder NumberedGroups(int ranks, const std::vector<int>& ahead) {
+  JobBuilder job(ranks);
+  job.comm().kind = CommKind::kGloo;
+  job.Finish(4);
+  job.AddCommunicator(20, "1", ahead);
+  job.comm().kind = CommKind::kGloo;
+  for (const uint64_t id : {21, 22}) {
+    job.AddCommunicator(id, id == 21 ? "1" : "2", JobBuilder::Ranks(0, ranks));
+    job.comm().kind = CommKind::kGloo;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const bool is_ahead = std::find(ahead.begin(), ahead.end(), rank) != ahead.end();
+      if (is_ahead == (id == 22)) {
+        job.Initializing(rank, At(10));
+        job.process(rank).blocked = {{1, Op::kProcessGroupGloo, id, At(10)}};
+      } else {
+        job.comm().members.erase(rank);
+      }
+    }
+  }
+  return job;
+}
+
+TEST(NumberedGroupsTest, TheRanksThatHaveMadeFewerGroupsHaveLeftOneOut) {
+  const std::vector<std::vector<int>> cases = {{0, 1}, {2, 3}, {0, 1, 2}};
+  for (const std::vector<int>& ahead : cases) {
+    const Verdict v = First(NumberedGroups(4, ahead));
+    Ranks behind;
+    for (int rank = 0; rank < 4; ++rank) {
+      if (std::find(ahead.begin(), ahead.end(), rank) == ahead.end()) behind.push_back(rank);
+    }
+    EXPECT_EQ(v.cause, Cause::kInitIncomplete) << v.summary;
+    EXPECT_EQ(Blamed(v), behind) << v.summary;
+    EXPECT_EQ(v.certainty, Certainty::kLikely);
+    EXPECT_EQ(v.communicator_name, "2");
+    ASSERT_FALSE(v.advice.empty());
+    EXPECT_EQ(v.advice.front().id, "split-on-all-ranks");
+  }
+}
+
+TEST(NumberedGroupsTest, APairOfManyRanksIsNoMistakeOfThePair) {
+  EXPECT_EQ(Blamed(First(NumberedGroups(6, {0, 1}))), (Ranks{2, 3, 4, 5}));
+}
+
+TEST(NumberedGroupsTest, ARankThatHasMadeAGroupAloneHasMadeOneTooMany) {
+  EXPECT_EQ(Blamed(First(NumberedGroups(4, {3}))), (Ranks{3}));
+}
+
+// Names that programs give are no numbers.
+TEST(NumberedGroupsTest, NamesDecideNothing) {
+  JobBuilder job = NumberedGroups(4, {0, 1});
+  job.On(22);
+  job.comm().name = "everyone";
+  const Verdict v = First(job);
+  EXPECT_EQ(v.cause, Cause::kDeadlock) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{0, 1, 2, 3}));
 }
 
 // Three ranks of four processes are inside the creation of "dp"; the fourth process is another

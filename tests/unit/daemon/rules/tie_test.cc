@@ -101,6 +101,73 @@ TEST(TieTest, WhereLengthsChangeTheOperationsHaveAHabit) {
   EXPECT_EQ(Blamed(Mismatch(loop)), (Ranks{1}));
 }
 
+// Two replicas of two tensor-parallel ranks: in each step two calls on "tp", two on "dp" and one
+// more on "tp". Of the two ranks of "dp", one is the job's rank 1, and one is rank 3.
+constexpr uint64_t kTp01 = 1, kTp23 = 2, kDp02 = 3, kDp13 = 4;
+
+class Grid {
+ public:
+  explicit Grid(int steps) : job(4) {
+    job.AddCommunicator(kTp01, "tp 0", {0, 1});
+    job.AddCommunicator(kTp23, "tp 1", {2, 3});
+    job.AddCommunicator(kDp02, "dp 0", {0, 2});
+    job.AddCommunicator(kDp13, "dp 1", {1, 3});
+    for (int step = 0; step < steps; ++step) {
+      Forward(step);
+      for (const uint64_t dp : {kDp02, kDp13}) Call(dp, {0, 1}, 2, 512, step + 0.2);
+      for (const uint64_t tp : {kTp01, kTp23}) Call(tp, {0, 1}, 1, 1, step + 0.4);
+    }
+  }
+
+  void Forward(int step) {
+    for (const uint64_t tp : {kTp01, kTp23}) Call(tp, {0, 1}, 2, 64, step);
+  }
+  void Call(uint64_t comm, const std::vector<int>& members, int n, uint64_t count, double at) {
+    job.On(comm);
+    job.Finish(members, n, AllReduce(count), At(at));
+  }
+
+  JobBuilder job;
+};
+
+// Rank 1 adds up its loss on "dp", and not on "tp": rank 3 comes there with its next gradient.
+TEST(TieTest, TheCallsOnOtherCommunicatorsShowTheHabit) {
+  Grid grid(12);
+  grid.Forward(12);
+  for (const uint64_t dp : {kDp02, kDp13}) grid.Call(dp, {0, 1}, 2, 512, 12.2);
+  grid.job.On(kDp13);
+  grid.job.Enter({0}, At(12.4), AllReduce(1));
+  grid.Call(kTp23, {0, 1}, 1, 1, 12.4);
+  grid.Call(kTp23, {0, 1}, 2, 64, 13);
+  grid.job.On(kDp13);
+  grid.job.Enter({1}, At(13.2), AllReduce(512));
+  const std::vector<Verdict> verdicts =
+      JudgeMismatches(grid.job.state, grid.job.state.communicators.at(kDp13));
+  ASSERT_EQ(verdicts.size(), 1u);
+  const Verdict& v = verdicts[0];
+  EXPECT_EQ(v.cause, Cause::kArgumentMismatch);
+  EXPECT_EQ(Blamed(v), (Ranks{1}));
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_TRUE(
+      Says(v.evidence,
+           "rank 1 has called AllReduce(float32 x 1, sum) on communicator \"tp 0\" here in "
+           "each of its last 12 steps of 5 calls, and called AllReduce(float32 x 1, sum) on "
+           "communicator \"dp 1\" this time"))
+      << v.evidence.back();
+}
+
+// After three steps, no calls show a habit.
+TEST(TieTest, AShortPastOnAllCommunicatorsDecidesNothing) {
+  Grid grid(3);
+  grid.job.On(kDp13);
+  grid.job.Enter({0}, At(3), AllReduce(1));
+  grid.job.Enter({1}, At(3), AllReduce(512));
+  const std::vector<Verdict> verdicts =
+      JudgeMismatches(grid.job.state, grid.job.state.communicators.at(kDp13));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(Blamed(verdicts[0]), (Ranks{1, 3}));
+}
+
 // The records reach back to call 30, and the job has made a broadcast before.
 Loop WithLostRecords(CallArgs first) {
   Loop loop(2);
