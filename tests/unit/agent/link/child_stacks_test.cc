@@ -483,7 +483,7 @@ TEST_F(ChildStacksTest, AreTheMainThreadAndThreeThatRunPython) {
   }
 }
 
-TEST(ChildStacksTest, ShowTheHolderOfTheLockForWhichAChildWaits) {
+TEST(LocksOfChildrenTest, ShowTheHolderForWhomAChildWaits) {
   if (access("/proc/locks", R_OK) != 0) GTEST_SKIP() << "this kernel lists no locks";
   char path[] = "/tmp/rollcall-child-locks-XXXXXX";
   const int fd = mkstemp(path);
@@ -496,7 +496,6 @@ TEST(ChildStacksTest, ShowTheHolderOfTheLockForWhichAChildWaits) {
   v1::ProcessStack stack;
   ASSERT_TRUE(
       Eventually([&] { return !(stack = service->Take(parent.id(), true)).locks().empty(); }));
-  // The parent has inherited the descriptor, and holds the lock only as long as this process lives.
   const v1::FileLock& lock = stack.locks(0);
   EXPECT_TRUE(lock.waits()) << stack.DebugString();
   EXPECT_EQ(lock.child(), stack.children(0).pid());
