@@ -41,13 +41,7 @@ PendingRequest StackQueue::Pop() {
   last_owner_ = turn->first;
   Line& line = turn->second;
   Waiting& first = line.requests.front();
-  PendingRequest one;
-  one.stream = first.request.stream;
-  one.request = first.request.request;
-  one.owner = first.request.owner;
-  one.children = first.request.children;
-  one.network_of = first.request.network_of;
-  one.only_network = first.request.only_network;
+  PendingRequest one = {PendingQuestion(first.request), {}};
   const std::vector<ProcessId>& processes = first.request.processes;
   if (!processes.empty()) {
     one.processes.push_back(processes[first.taken++]);

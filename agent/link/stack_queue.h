@@ -18,14 +18,18 @@
 
 namespace rollcall {
 
-struct PendingRequest {
-  uint64_t stream = 0;   // that asked
-  uint64_t request = 0;  // the daemon's number
-  std::vector<ProcessId> processes;
+// What is asked for, of each process of a request alike.
+struct PendingQuestion {
+  uint64_t stream = 0;               // that asked
+  uint64_t request = 0;              // the daemon's number
   int64_t owner = -1;                // whose processes these are: PayerOfReads()
   bool children = false;             // with the threads of what the processes have started
   std::vector<uint64_t> network_of;  // communicators, whose transfers the answer has
   bool only_network = false;         // the answer has no stacks
+};
+
+struct PendingRequest : PendingQuestion {
+  std::vector<ProcessId> processes;
 };
 
 class StackQueue {

@@ -86,30 +86,26 @@ v1::ProcessStack StackService::Tools::Take(ProcessId process, const TakeLimits& 
   return stack;
 }
 
-// Why the agent takes no stacks of the process; empty if it does.
-std::string StackService::WhyNot(ProcessId process) {
-  if (!is_reported_(process)) {
-    return "the agent of this host does not watch this process: no stacks taken";
-  }
-  if (!options_.stacks_on) {
-    return "the agent of this host takes no stacks: it runs with --stacks=off";
-  }
-  return "";
+v1::ProcessStack StackService::RefuseUnwatched(ProcessId process) {
+  return Refuse(process, "the agent of this host does not watch this process: no stacks taken");
 }
 
 v1::ProcessStack StackService::Take(ProcessId process, bool children,
                                     const std::vector<uint64_t>& network_of) {
-  const std::string why_not = WhyNot(process);
-  return why_not.empty() ? TakeFrom(process, children, network_of) : Refuse(process, why_not);
+  if (!is_reported_(process)) return RefuseUnwatched(process);
+  if (options_.stacks_on) return TakeFrom(process, children, network_of);
+  v1::ProcessStack none =
+      Refuse(process, "the agent of this host takes no stacks: it runs with --stacks=off");
+  AddNetwork(process, network_of, &none);
+  return none;
 }
 
 v1::ProcessStack StackService::TransfersOf(ProcessId process,
                                            const std::vector<uint64_t>& network_of) {
-  const std::string why_not = WhyNot(process);
-  if (!why_not.empty()) return Refuse(process, why_not);
+  if (!is_reported_(process)) return RefuseUnwatched(process);
   v1::ProcessStack transfers;
   transfers.set_pid(process.pid);
-  AddNetwork({process, {}, PayerOfReads(options_.proc_root, process.pid)}, network_of, &transfers);
+  AddNetwork(process, network_of, &transfers);
   return transfers;
 }
 
@@ -278,11 +274,12 @@ void StackService::LookForOtherThreads(const Subject& subject, v1::ChildProcess*
 }
 
 // The segment may lie on a file system that does not answer.
-void StackService::AddNetwork(const Subject& subject, const std::vector<uint64_t>& network_of,
+void StackService::AddNetwork(ProcessId process, const std::vector<uint64_t>& network_of,
                               v1::ProcessStack* stack) {
   if (network_of.empty() || options_.segment_of == nullptr) return;
-  const ServedSegment segment = options_.segment_of(subject.id);
+  const ServedSegment segment = options_.segment_of(process);
   if (segment.reader == nullptr) return;
+  const Subject subject = {process, {}, PayerOfReads(options_.proc_root, process.pid)};
   const auto read = LookAround<std::vector<v1::NetworkSample>>(
       subject, [segment, network_of] { return ReadNetworkSamples(segment, network_of); });
   if (!read.has_value()) return;
@@ -310,7 +307,7 @@ v1::ProcessStack StackService::TakeFrom(ProcessId process, bool children,
   }
   const Subject subject = {process, seen->payer, user};
   v1::ProcessStack stack = SampleAll(subject, children);
-  AddNetwork(subject, network_of, &stack);
+  AddNetwork(process, network_of, &stack);
   return stack;
 }
 

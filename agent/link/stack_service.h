@@ -4,7 +4,8 @@
 //
 // The agent takes the stacks of a process if it has reported the process on the stream that asks,
 // if its stacks are not switched off, and if the limit per minute permits it. An answer without
-// stacks has the reason in ProcessStack::error.
+// stacks has the reason in ProcessStack::error. What transfers over the network wait for is no
+// stack: the agent reads it from the segment, also if stacks are off.
 //
 // The agent itself reads only /proc and memory. A child process reads the files of the process,
 // which may lie on a server that does not answer (agent/stacks/stack_namer.h).
@@ -104,11 +105,11 @@ class StackService {
     int64_t user;  // as PayerOfReads()
   };
 
-  std::string WhyNot(ProcessId process);
+  v1::ProcessStack RefuseUnwatched(ProcessId process);
   v1::ProcessStack TakeFrom(ProcessId process, bool children,
                             const std::vector<uint64_t>& network_of);
   v1::ProcessStack SampleAll(const Subject& subject, bool children);
-  void AddNetwork(const Subject& subject, const std::vector<uint64_t>& network_of,
+  void AddNetwork(ProcessId process, const std::vector<uint64_t>& network_of,
                   v1::ProcessStack* stack);
   // nullopt if they have not come in time.
   std::optional<v1::ProcessStack> Sample(const Subject& subject, const TakeLimits& limits,

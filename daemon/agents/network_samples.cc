@@ -15,10 +15,10 @@ namespace rollcall {
 namespace {
 
 // Returns 0 if it is unknown. A time that is not a number, or that cannot be, is not known.
-int64_t SinceNs(double waited_seconds, int64_t now_ns) {
+int64_t SinceNs(double waited_seconds, int64_t read_ns) {
   const double most = static_cast<double>(limits::kOldestNs) / kSecond;
   if (!(waited_seconds > 0 && waited_seconds <= most)) return 0;
-  return std::max<int64_t>(now_ns - NsOfSeconds(waited_seconds), 0);
+  return std::max<int64_t>(read_ns - NsOfSeconds(waited_seconds), 0);
 }
 
 // A wait unknown to this daemon must not look like a step for which nothing is posted.
@@ -27,7 +27,7 @@ bool IsPossible(const v1::NetworkSample::State& state) {
          state.wait() < kNetworkWaits;
 }
 
-NetworkState ToState(const v1::NetworkSample::State& from, int64_t now_ns) {
+NetworkState ToState(const v1::NetworkSample::State& from, int64_t read_ns) {
   NetworkState state;
   state.channel = from.channel();
   state.peer = from.peer();
@@ -35,7 +35,7 @@ NetworkState ToState(const v1::NetworkSample::State& from, int64_t now_ns) {
   state.begun = from.begun();
   state.ended = from.ended();
   state.wait = static_cast<NetworkWait>(from.wait());
-  state.since_ns = SinceNs(from.waited_seconds(), now_ns);
+  state.since_ns = SinceNs(from.waited_seconds(), read_ns);
   return state;
 }
 
@@ -43,7 +43,7 @@ NetworkState ToState(const v1::NetworkSample::State& from, int64_t now_ns) {
 
 std::vector<NetworkSample> ReadNetworkSamples(const v1::ProcessStack& stack,
                                               const std::vector<uint64_t>& asked, int32_t process,
-                                              int64_t now_ns) {
+                                              int64_t read_ns) {
   std::vector<NetworkSample> samples;
   std::set<std::pair<uint64_t, int32_t>> known;
   size_t states = 0;
@@ -64,7 +64,7 @@ std::vector<NetworkSample> ReadNetworkSamples(const v1::ProcessStack& stack,
         sample.is_whole = false;
         continue;
       }
-      sample.states.push_back(ToState(state, now_ns));
+      sample.states.push_back(ToState(state, read_ns));
       ++states;
     }
   }

@@ -14,10 +14,10 @@ namespace v1 {
 class ProcessStack;
 }
 
-// `asked`: the communicators of the request. `process`: index into JobState::processes. `now_ns`:
-// when the stack has come, by the reader's clock, as are the times in the result.
+// `asked`: the communicators of the request. `process`: index into JobState::processes. `read_ns`:
+// when they were read, by the daemon's clock, as are the times in the result.
 std::vector<NetworkSample> ReadNetworkSamples(const v1::ProcessStack& stack,
                                               const std::vector<uint64_t>& asked, int32_t process,
-                                              int64_t now_ns);
+                                              int64_t read_ns);
 
 }  // namespace rollcall

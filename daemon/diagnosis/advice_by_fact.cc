@@ -121,10 +121,10 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "the culprit has no transfer under way that its peer waits for",
        "One thread of NCCL in each process posts and completes the transfers. If it waits, ends or "
        "gets no CPU, no transfer of that rank moves.",
-       "Look at the thread of NCCL that serves the transfers (\"NCCL Progress\") in the stacks of "
-       "the culprit, and at its state: `ps -L -o tid,stat,wchan:32,pcpu,comm -p PID`. If it does "
-       "not run, look at CPU limits and pinning (`taskset -cp PID`), and at the network plugin it "
-       "waits in."},
+       "Look at the thread of NCCL that serves the transfers (\"NCCL Progress\", where the job has "
+       "NCCL_SET_THREAD_NAME=1) in the stacks of the culprit, and at its state: `ps -L -o "
+       "tid,stat,wchan:32,pcpu,comm -p PID`. If it does not run, look at CPU limits and pinning "
+       "(`taskset -cp PID`), and at the network plugin it waits in."},
       {"idle-server", IdleServer, "a culprit waits in the accept loop of a server",
        "One rank takes requests and broadcasts the work, and the others wait in that call until the "
        "next request. A server without requests is idle.",

@@ -117,13 +117,14 @@ std::shared_ptr<const Standing> StackDesk::StandingWith(const StackResult& resul
 }
 
 // Of every process, also of those that the incident does not name: the way over the transfers leads
-// through all ranks of the call.
+// through all ranks of the call. They are as old as the request, as stacks are:
+// JobModel::SetStacks().
 void StackDesk::KeepNetwork(const StackResult& result) {
   if (result.stack.network().empty()) return;
-  const int64_t now_ns = timeline_->Now();
-  auto samples = ReadNetworkSamples(result.stack, result.network_of, result.process, now_ns);
+  const int64_t read_ns = result.asked_ns != 0 ? result.asked_ns : timeline_->Now();
+  auto samples = ReadNetworkSamples(result.stack, result.network_of, result.process, read_ns);
   store_->Change(result.job, [&](JobModel* model) {
-    model->SetNetwork(result.process, std::move(samples), now_ns);
+    model->SetNetwork(result.process, std::move(samples), read_ns);
   });
 }
 

@@ -112,8 +112,9 @@ class JobModel {
   // All waits count from this time on.
   void CountFrom(int64_t time_ns) { state_.counts_from_ns = time_ns; }
   void SetStacks(int32_t process, const StackFacts& facts);
-  // Replaces what was known of its transfers. Drops them if the job has too many.
-  void SetNetwork(int32_t process, std::vector<NetworkSample> samples, int64_t now_ns);
+  // Replaces what was known of its transfers, with when it was read at the earliest. Drops them if
+  // the job has too many.
+  void SetNetwork(int32_t process, std::vector<NetworkSample> samples, int64_t read_ns);
   // What a host shows now, in place of what it showed before.
   void SetHostFacts(const std::string& host, HostFacts facts);
   void SetOffline() { state_.offline = true; }

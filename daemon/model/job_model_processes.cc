@@ -305,7 +305,7 @@ void JobModel::SetOutside(const StackFacts& facts, Process* process) {
   if (moves) process->outside_moved_ns = facts.now_ns;
 }
 
-void JobModel::SetNetwork(int32_t process, std::vector<NetworkSample> samples, int64_t now_ns) {
+void JobModel::SetNetwork(int32_t process, std::vector<NetworkSample> samples, int64_t read_ns) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
   if (known.network != nullptr) network_states_ -= CountStates(*known.network);
@@ -316,7 +316,7 @@ void JobModel::SetNetwork(int32_t process, std::vector<NetworkSample> samples, i
   if (has_room) {
     network_states_ += states;
     known.network = std::make_shared<const std::vector<NetworkSample>>(std::move(samples));
-    known.network_ns = now_ns;
+    known.network_ns = read_ns;
   } else {
     Count(Dropped::kStacks);
   }

@@ -215,7 +215,8 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   int64_t stacks_ns = 0;  // the agent took the sample at this time or later; 0 if never
   // Judged by the samples of the watch on jobs that stand still; nullptr if there is no sample yet.
   std::shared_ptr<const Standing> standing;
-  // What its transfers over the network wait for, and when it was read; nullptr and 0 if never.
+  // What its transfers over the network wait for, and when it was read at the earliest;
+  // nullptr and 0 if never.
   std::shared_ptr<const std::vector<NetworkSample>> network;
   int64_t network_ns = 0;
   // Since when it is suspended; 0 if it is not.

@@ -160,6 +160,14 @@ void StopProxy(World* world, Dice* dice) {
   absl::StrAppend(&world->words, " proxy of ", rank);
 }
 
+// Between two operations: all that it shows is the first.
+void StopProxyBefore(World* world, Dice* dice) {
+  world->fault_at = 0;
+  StopProxy(world, dice);
+  world->ranks[static_cast<size_t>(world->right.front().culprit)].earlier_steps =
+      static_cast<uint64_t>(dice->Between(1, 64));
+}
+
 struct FaultKind {
   const char* name;
   std::vector<void (*)(World*, Dice*)> faults;
@@ -173,6 +181,7 @@ const std::vector<FaultKind>& FaultTable() {
       {"dead_link", {KillLink}, 0},
       {"nic_drops", {DropAtNic}, 0},
       {"stopped_proxy", {StopProxy}, 0},
+      {"proxy_stopped_before", {StopProxyBefore}, 0},
       {"two_kernels", {StallKernel, StallKernel}, 0},
       {"kernel_and_link", {StallKernel, KillLink}, 0},
       {"two_links", {KillLink, KillLink}, 0},

@@ -211,16 +211,23 @@ bool Transfer::IsDone() const {
                      [](const KernelPart& part) { return part.at == part.steps.size(); });
 }
 
+// What the rank has not posted shows the operation before.
 std::vector<NetworkState> Transfer::StatesOf(int rank) const {
+  const uint64_t earlier = ranks_[static_cast<size_t>(rank)].earlier_steps;
   std::vector<NetworkState> states;
+  const auto add = [&](const NetworkState& state) {
+    if (state.begun != 0) states.push_back(state);
+    if (state.begun != 0 || earlier == 0) return;
+    states.push_back({state.channel, state.peer, state.sends, earlier, earlier});
+  };
   for (const Connection& c : connections_) {
     if (!c.is_network) continue;
-    if (c.src == rank && c.send_posted != 0) {
-      states.push_back({c.channel, c.dst, true, c.send_posted, c.sent, c.send_wait, c.send_since});
+    if (c.src == rank) {
+      add({c.channel, c.dst, true, c.send_posted, c.sent, c.send_wait, c.send_since});
     }
-    if (c.dst == rank && c.receive_posted != 0) {
-      states.push_back({c.channel, c.src, false, c.receive_posted, c.receive_done, c.receive_wait,
-                        c.receive_since});
+    if (c.dst == rank) {
+      add({c.channel, c.src, false, c.receive_posted, c.receive_done, c.receive_wait,
+           c.receive_since});
     }
   }
   return states;

@@ -50,7 +50,8 @@ struct KernelPart {
 struct RankSpeed {
   int64_t kernel_ns = 20'000, proxy_ns = 5'000;
   int64_t kernel_stops_at = kForever, proxy_stops_at = kForever;
-  int64_t starts_at = 0;  // its kernel and its proxy thread
+  int64_t starts_at = 0;       // its kernel and its proxy thread
+  uint64_t earlier_steps = 0;  // of the operation before, of each connection
 };
 
 class Transfer {

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hangs that one machine can show, with real NCCL on one GPU; then the table of costs.
 
+  checks.py OUT [NAME...]     NAME: of the checks of transfers over the network (transfers.py), and then no others
+
 Started by run.sh. Each check is a job of four ranks with one mistake (tests/e2e/victims/*.cc), run under
-`rollcall run`; its incident must name cause and culprit.
+`rollcall run`; its incident must name cause and culprit. OUT/results.jsonl has what came out (results.py).
 """
 import json
 import pathlib
@@ -14,7 +16,9 @@ import tempfile
 import time
 
 import overhead
-from machine import SIM, Machine
+import transfers
+from machine import SIM, Machine, missing
+from results import Results
 
 RANKS = 4
 LIMIT_SECONDS = 150
@@ -150,50 +154,57 @@ def check_gpu_dump(machine):
     return "", output, ""
 
 
-def say(good, name, why, output):
-    print(f"{'pass' if good else 'FAIL'}  {name}" + ("" if good else f"\n      {why}"), flush=True)
-    if not good:
-        print("\n".join(f"      | {line}" for line in output.splitlines()[-12:]), flush=True)
-    return good
+def first_verdict(incidents):
+    return incidents[0]["verdicts"][0] if incidents else None
 
 
-def main():
-    machine = Machine(sys.argv[1])
-    print(machine.about(), flush=True)
+def check_hangs(machine, results):
     machine.compile("tests/support/ranks.cc")
     for program in sorted({check[0] for check in CHECKS + HEALTHY}):
         machine.compile(f"tests/e2e/victims/{program}.cc")
-    good = 0
     for program, environment, cause, culprit in CHECKS:
         _, output, incidents = run_job(machine, program, environment)
-        why = judge(cause, culprit, incidents)
-        good += say(not why, f"{program} {' '.join(environment.values())}".strip(), why, output)
+        results.add(f"{program} {' '.join(environment.values())}".strip(), judge(cause, culprit, incidents),
+                    first_verdict(incidents), output)
     for program, environment in HEALTHY:
         code, output, incidents = run_job(machine, program, environment)
-        good += say(code == 0 and not incidents, f"healthy: {program} {environment}",
-                    f"exit code {code}, {len(incidents)} incidents", output)
-    checks = len(CHECKS) + len(HEALTHY)
+        why = "" if code == 0 and not incidents else f"exit code {code}, {len(incidents)} incidents"
+        results.add(f"healthy: {program} {environment}", why, first_verdict(incidents), output)
+
+
+def check_beside_jobs(machine, results):
+    """What the simulated libraries do not have."""
+    ras, dumps = "diagnose with RAS", "processes go on after core dumps of their GPUs"
     if SIM:
-        print("skip  diagnose with RAS: the simulated NCCL has none", flush=True)
-    else:
-        checks += 1
-        why, output = check_ras(machine)
-        good += say(not why, "diagnose with RAS", why, output)
-    if SIM:
-        print("skip  core dumps of GPUs: the simulated CUDA has no GPU to dump", flush=True)
-    else:
-        checks += 1
-        machine.compile("tests/e2e/victims/one_rank_lags.cc")
-        why, output, unread = check_gpu_dump(machine)
-        good += say(not why, "processes go on after core dumps of their GPUs", why, output)
-        if unread:
-            print(f"skip  kernels in core dumps of GPUs: {unread}", flush=True)
-    print(f"{good} of {checks} checks passed\n", flush=True)
-    if SIM:
+        results.add(ras, "the simulated NCCL has none", skipped=True)
+        results.add(dumps, "the simulated CUDA has no GPU to dump", skipped=True)
+        return
+    why, output = check_ras(machine)
+    results.add(ras, why, output=output)
+    machine.compile("tests/e2e/victims/one_rank_lags.cc")
+    why, output, unread = check_gpu_dump(machine)
+    results.add(dumps, why, output=output)
+    if unread:
+        results.add("kernels in core dumps of GPUs", unread, skipped=True)
+
+
+def main():
+    machine, only = Machine(sys.argv[1]), sys.argv[2:]
+    unknown = set(only) - set(transfers.CHECKS)
+    if unknown:
+        missing(f"no such check: {' '.join(sorted(unknown))}", *transfers.CHECKS)
+    results = Results(machine)
+    if not only:
+        check_hangs(machine, results)
+    transfers.check(machine, only, results)
+    if not only:
+        check_beside_jobs(machine, results)
+    good = results.all_passed()
+    if SIM and not only:
         print("no table: the simulated NCCL has no times worth measuring")
-    else:
+    elif not only:
         overhead.measure(machine)
-    sys.exit(0 if good == checks else 1)
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":

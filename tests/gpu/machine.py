@@ -45,7 +45,8 @@ class Machine:
         self.programs.mkdir(parents=True, exist_ok=True)
         if SIM:
             build = pathlib.Path(SIM)
-            self.rollcall = [str(build / "bin" / "rollcall")]
+            self.rollcall, self.daemon, self.agent = (
+                [str(build / "bin" / name)] for name in ("rollcall", "rollcalld", "rollcall-agent"))
             self.library = build / "lib" / "librollcall.so"
             self.environment = {"LD_LIBRARY_PATH": str(build / "sim")}
             self.nccl, self.cudart = build / "sim" / "libnccl.so.2", None
@@ -65,17 +66,20 @@ class Machine:
         self.cuda_include = find_one(
             [f"{self.cudart.parents[1]}/{header}", f"/usr/local/cuda/{header}"],
             "CUDA's crt/host_defines.h").parents[1]
-        # With libraries of their own, which must not reach the job.
-        needed = BUNDLE / "needed"
-        launcher = self.programs / "rollcall"
-        launcher.write_text("#!/bin/sh\n"
-                            f'exec env ROLLCALL_JOB_PATH="$LD_LIBRARY_PATH" LD_LIBRARY_PATH={needed} '
-                            f'{BUNDLE}/bin/rollcall "$@"\n')
-        launcher.chmod(0o755)
-        self.rollcall = [str(launcher)]
+        self.rollcall, self.daemon, self.agent = (
+            self._launcher(name) for name in ("rollcall", "rollcalld", "rollcall-agent"))
         self.library = BUNDLE / "lib" / "librollcall.so"
         self.environment = {
             **ONE_GPU, "LD_LIBRARY_PATH": f"{self.nccl.parent}:{self.cudart.parent}"}
+
+    def _launcher(self, name):
+        """The program with libraries of its own, which must not reach the job."""
+        launcher = self.programs / name
+        launcher.write_text("#!/bin/sh\n"
+                            f'exec env ROLLCALL_JOB_PATH="$LD_LIBRARY_PATH" LD_LIBRARY_PATH={BUNDLE}/needed '
+                            f'{BUNDLE}/bin/{name} "$@"\n')
+        launcher.chmod(0o755)
+        return [str(launcher)]
 
     @staticmethod
     def _torch_site():
@@ -92,7 +96,7 @@ class Machine:
         program = self.programs / (name or pathlib.Path(source).stem)
         subprocess.run(
             ["g++", "-std=c++17", "-O2", "-pthread", f"-I{ROOT}", f"-I{self.nccl_include}",
-             f"-I{self.cuda_include}", "-o", program, ROOT / source, self.nccl, self.cudart],
+             f"-I{self.cuda_include}", "-o", program, ROOT / source, self.nccl, self.cudart, "-ldl"],
             check=True)
         return program
 
@@ -106,10 +110,15 @@ class Machine:
         path = 'LD_LIBRARY_PATH="${ROLLCALL_JOB_PATH:-$LD_LIBRARY_PATH}" '
         return ["bash", "-c", path + WITH_OWN_HOST_ID[2], *(str(part) for part in command)]
 
-    def about(self):
-        lines = [f"python {sys.version.split()[0]}, NCCL {self.nccl}"]
+    def facts(self):
+        """On what the checks run, for programs."""
+        facts = {"python": sys.version.split()[0], "nccl": str(self.nccl), "is_simulated": bool(SIM), "gpus": []}
         if not SIM and shutil.which("nvidia-smi"):
             query = "--query-gpu=name,driver_version,compute_mode,mig.mode.current"
-            lines.append(subprocess.run(["nvidia-smi", query, "--format=csv,noheader"],
-                                        capture_output=True, text=True).stdout.strip())
-        return "\n".join(lines)
+            said = subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True)
+            facts["gpus"] = said.stdout.strip().splitlines()
+        return facts
+
+    def about(self):
+        facts = self.facts()
+        return "\n".join([f"python {facts['python']}, NCCL {facts['nccl']}", *facts["gpus"]])

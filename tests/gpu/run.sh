@@ -5,9 +5,12 @@
 #
 #   tests/gpu/run.sh --bundle [BUILD]    here: packs build/gpu-bundle with what a machine without
 #                                        gRPC lacks (BUILD: build/release)
-#   tests/gpu/run.sh [OUT]               there: runs everything from that folder; a table and one
-#                                        line a check on standard output, reports in OUT
-#   tests/gpu/run.sh --sim [OUT]         the same with the simulated NCCL: a test of the test
+#   tests/gpu/run.sh [OUT [NAME...]]     there: runs everything from that folder; a table and one
+#                                        line a check on standard output, reports in OUT. NAME:
+#                                        only these checks of transfers (transfers.py)
+#   tests/gpu/run.sh --sim [OUT [NAME...]]   the same with the simulated NCCL: a test of the test
+#
+# OUT/results.jsonl has the results for programs: one line a check, with the verdict (results.py).
 #
 # There it needs g++, Python with PyTorch for CUDA, and the GPU's driver; no network. Exit 0: all
 # checks passed. Exit 1: one did not. Exit 2: something is missing; the message says what.
@@ -47,7 +50,7 @@ case ${1:-} in
     shift
     export ROLLCALL_GPU_SIM=$root/build/release
     ;;
-  -*) fail "unknown argument $1" "  tests/gpu/run.sh [--bundle [BUILD] | --sim] [OUT]" ;;
+  -*) fail "unknown argument $1" "  tests/gpu/run.sh [--bundle [BUILD] | --sim] [OUT [NAME...]]" ;;
 esac
 out=${1:-$root/build/gpu}
 mkdir -p "$out"
@@ -56,4 +59,4 @@ if [ -z "${ROLLCALL_GPU_SIM:-}" ]; then
   [ -d "$bundle" ] || fail "$bundle is not there: on the machine that built Rollcall" "  tests/gpu/run.sh --bundle"
   command -v nvidia-smi > /dev/null || fail "nvidia-smi is not there: this needs a GPU and its driver"
 fi
-exec python3 "$here/checks.py" "$out"
+exec python3 "$here/checks.py" "$out" "${@:2}"

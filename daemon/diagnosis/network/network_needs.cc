@@ -40,6 +40,49 @@ void AddTo(std::vector<size_t>* kind, size_t point) {
   if (kind->size() < kMostNeeds) kind->push_back(point);
 }
 
+bool IsOver(const NetworkState& state) { return state.begun == state.ended; }
+
+bool HasUnderWay(const NetworkPoints& points, PointRange range, bool sends) {
+  const size_t end = std::min(range.end, range.first + kMostNeeds);
+  for (size_t i = range.first; i < end; ++i) {
+    const NetworkPoint& point = points.points()[i];
+    if (point.sends == sends && !IsOver(*point.state)) return true;
+  }
+  return false;
+}
+
+// What a rank shows on a channel, and what its peers have under way with it.
+struct OverStates {
+  bool all = true, any_send = false, any_receive = false;
+  bool is_sent_to = false, is_received_from = false;
+};
+
+OverStates OverStatesOf(const NetworkPoints& points, PointRange own) {
+  OverStates over;
+  over.all = own.end - own.first <= kMostNeeds;
+  for (size_t i = own.first; i < own.end && over.all; ++i) {
+    const NetworkPoint& point = points.points()[i];
+    over.all = IsOver(*point.state);
+    (point.sends ? over.any_send : over.any_receive) = true;
+    const int other = points.Find(point.channel, point.peer, point.rank, !point.sends);
+    if (other < 0 || IsOver(*points.points()[static_cast<size_t>(other)].state)) continue;
+    (point.sends ? over.is_received_from : over.is_sent_to) = true;
+  }
+  return over;
+}
+
+// All that the rank shows is over, while one rank sends to it and one receives from it: what they
+// have under way is a later operation, for which it has posted nothing. Had it done its part of the
+// same operation, what it has received would have been sent. Where it only receives or only sends,
+// others of its host do the rest.
+bool HasPostedNothing(const NetworkPoints& points, int32_t channel, int32_t rank) {
+  const OverStates over = OverStatesOf(points, points.OfRank(channel, rank));
+  if (!over.all) return false;
+  if (over.is_sent_to == over.is_received_from) return over.is_sent_to;
+  if (over.is_sent_to ? over.any_send : over.any_receive) return false;
+  return HasUnderWay(points, points.OfNode(channel, rank), over.is_sent_to);
+}
+
 KernelWaits WaitsIn(const NetworkPoints& points, PointRange range) {
   KernelWaits waits;
   for (size_t i = range.first; i < range.end; ++i) {
@@ -50,8 +93,16 @@ KernelWaits WaitsIn(const NetworkPoints& points, PointRange range) {
     if (point.sends && IsFull(wait)) AddTo(&waits.full, i);
     if (!point.sends && wait == NetworkWait::kReceive) AddTo(&waits.lacking, i);
     if (!point.sends && IsUntaken(wait)) AddTo(&waits.untaken, i);
+    if (!IsOver(*point.state) || !HasPostedNothing(points, point.channel, point.rank)) continue;
+    AddTo(point.sends ? &waits.unposted_sends : &waits.unposted_receives, i);
   }
   return waits;
+}
+
+// The proxy thread of the rank has not posted this transfer.
+NetworkNeed UnpostedAt(const NetworkPoints& points, size_t transfer) {
+  const NetworkPoint& point = points.points()[transfer];
+  return EndAt(NetworkFault::kProxy, point.rank, point.peer);
 }
 
 // What a wait may wait for within its rank. What passes between ranks of one host is not a transfer
@@ -100,9 +151,12 @@ OtherEnd FindOther(const NetworkPoints& points, const NetworkPoint& of) {
   OtherEnd other;
   other.point = points.Find(of.channel, of.peer, of.rank, !of.sends);
   if (other.point >= 0) other.state = points.points()[static_cast<size_t>(other.point)].state;
+  if (other.state != nullptr && IsOver(*other.state) &&
+      HasPostedNothing(points, of.channel, of.peer)) {
+    return {other.point, nullptr, true};
+  }
   // An operation that has ended may be an earlier one: its steps do not compare.
-  if (other.state != nullptr && other.state->begun == other.state->ended &&
-      other.state->ended != of.state->ended) {
+  if (other.state != nullptr && IsOver(*other.state) && other.state->ended != of.state->ended) {
     return {};
   }
   other.is_known = other.state != nullptr || points.IsWhole(of.peer);
@@ -126,6 +180,8 @@ NetworkNeed NeedOfTaking(const NetworkPoints& points, const Kernel& kernel, cons
   std::vector<size_t> needs = kernel.Sends(&KernelWaits::full, -1);
   if (needs.empty()) needs = kernel.Receives(&KernelWaits::lacking, r.peer);
   if (!needs.empty()) return Follow(std::move(needs));
+  const std::vector<size_t> unposted = kernel.Sends(&KernelWaits::unposted_sends, -1);
+  if (!unposted.empty()) return UnpostedAt(points, unposted.front());
   const std::vector<size_t> sends = kernel.Sends(&KernelWaits::empty, -1);
   if (!kernel.HasSends() && !points.IsHostWhole(r.rank)) return {};
   if (sends.empty()) return EndAt(NetworkFault::kPeerGpu, r.rank, r.peer);
@@ -143,6 +199,8 @@ NetworkNeed NeedOfOutput(const NetworkPoints& points, const Kernel& kernel, cons
   std::vector<size_t> needs = kernel.Receives(&KernelWaits::lacking, s.peer);
   if (needs.empty()) needs = kernel.Sends(&KernelWaits::full, s.peer);
   if (!needs.empty()) return Follow(std::move(needs));
+  const std::vector<size_t> unposted = kernel.Receives(&KernelWaits::unposted_receives, s.peer);
+  if (!unposted.empty()) return UnpostedAt(points, unposted.front());
   if (!kernel.HasReceives(s.peer) && !points.IsHostWhole(s.rank)) return {};
   NetworkNeed need = EndAt(NetworkFault::kOwnGpu, s.rank, s.peer);
   // The root of a tree sends to a child what it has received from it; a leaf does not. A rank with

@@ -33,6 +33,8 @@ struct KernelWaits {
   // Of them those that wait: sends for data and for the network or the receiver, receives for data
   // and for the GPU.
   std::vector<size_t> empty, full, lacking, untaken;
+  // Those that show an earlier operation: nothing is posted for the one in which their peers are.
+  std::vector<size_t> unposted_sends, unposted_receives;
 };
 
 // Refers to the points.

@@ -33,17 +33,20 @@ def start_ranks(segments, fault, arguments=(), env=None, own_host=False):
 
 @pytest.fixture
 def job_on_hosts(start_daemon, tmp_path):
-    """job_on_hosts(fault) -> daemon, job: each rank is the only one of its host, which has an agent."""
+    """job_on_hosts(fault) -> daemon, job: each rank is the only one of its host, which has an agent.
+
+    agent_flags: of all agents.
+    """
     services = []
 
-    def start(fault, arguments=(), env=None):
+    def start(fault, arguments=(), env=None, agent_flags=()):
         daemon = start_daemon(f"--hang-after={HANG_AFTER}")
         job = start_ranks(tmp_path / "segments", fault, arguments, env)
         services.append(job)
         for rank in range(4):
             services.append(Service([BUILD / "bin" / "rollcall-agent", f"--daemon={daemon.address}",
                                      f"--dir={tmp_path / 'segments' / str(rank)}", "--scope=directory",
-                                     f"--host=node-{rank}"]))
+                                     f"--host=node-{rank}", *agent_flags]))
         return daemon, job
 
     yield start
@@ -94,6 +97,15 @@ def test_without_the_states_the_verdict_is_as_before(job_on_hosts):
     assert verdict["cause"] == "stalled_in_flight", verdict["summary"]
     assert "network" not in verdict
     assert all(stack["network"] == [] for stack in incident["stacks"])
+
+
+@pytest.mark.long
+def test_an_agent_without_stacks_reports_the_states(job_on_hosts):
+    daemon, _ = job_on_hosts("kernel:2@3", agent_flags=["--stacks=off"])
+    incident = wait_for(lambda: confirmed(daemon))
+    verdict = incident["verdicts"][0]
+    assert (verdict["network"]["fault"], verdict["network"]["rank"]) == ("own_gpu", 2), verdict
+    assert not any(stack["threads"] for stack in incident["stacks"])
 
 
 def test_the_report_tells_the_way_over_the_transfers(job_on_hosts, tmp_path):

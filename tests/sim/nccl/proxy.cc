@@ -32,7 +32,8 @@ struct Proxy::Shared {
 
 Proxy::Proxy(int device) : shared_(std::make_shared<Shared>()) {
   StartQuietThread([shared = shared_, device] {
-    const std::string name = (device < 10 ? "NCCL Progress " : "NCCL Progress") + std::to_string(device);
+    const std::string name =
+        (device < 10 ? "NCCL Progress " : "NCCL Progress") + std::to_string(device);
     pthread_setname_np(pthread_self(), name.c_str());
     while (const auto work = shared->Next()) work();
   });

@@ -352,10 +352,27 @@ TEST(StackServiceTest, LooksForTransfersOnlyOfProcessesThatItIsAskedFor) {
   EXPECT_EQ(looks, 1);
   EXPECT_GE(stack.threads_size(), 1) << "a process without a segment has its stacks";
   EXPECT_EQ(stack.network_size(), 0);
+}
+
+// They stop and signal no process: the agent reads them from the segment, as all that it reports.
+TEST(StackServiceTest, TransfersAreNoStacksThatCanBeOff) {
+  const Sleeper sleeper;
+  int looks = 0;
+  StackServiceOptions options;
   options.stacks_on = false;
-  StackService refuses = ServiceFor(sleeper.id(), options);
-  refuses.Take(sleeper.id(), false, {7});
+  options.segment_of = [&looks](ProcessId) {
+    ++looks;
+    return ServedSegment();
+  };
+  StackService service = ServiceFor(sleeper.id(), options);
+  EXPECT_EQ(service.TransfersOf(sleeper.id(), {7}).error(), "");
   EXPECT_EQ(looks, 1);
+  const v1::ProcessStack refused = service.Take(sleeper.id(), false, {7});
+  EXPECT_EQ(refused.threads_size(), 0);
+  EXPECT_NE(refused.error(), "");
+  EXPECT_EQ(looks, 2) << "the answer says why it has no stacks, and has the transfers";
+  EXPECT_NE(service.TransfersOf({1, 1}, {7}).error(), "") << "a process that it does not watch";
+  EXPECT_EQ(looks, 2);
 }
 
 TEST(StackServiceTest, ReadsTransfersAloneWithoutASampleAndWithoutAShareOfTheSamples) {

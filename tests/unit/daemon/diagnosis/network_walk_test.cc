@@ -218,6 +218,20 @@ TEST(NetworkWalkTest, StepsOfAnOperationThatHasEndedDoNotCompare) {
   EXPECT_EQ(WalkNetwork(SamplesOf(unposted, 4), 4).culprit, 2);
 }
 
+// Held between two operations, its proxy thread leaves the states of the first.
+TEST(NetworkWalkTest, ARankThatShowsOnlyAnEarlierOperationHasPostedNothing) {
+  const std::vector<Row> ring = With(InnocentRing(4), 1, kSends, W::kSend, 2);
+  const std::vector<Row> idle =
+      With(With(ring, 2, kSends, W::kNone, 16), 2, kReceives, W::kNone, 16);
+  const NetworkWalk walk = WalkNetwork(SamplesOf(idle, 4), 4);
+  EXPECT_EQ(walk.fault, F::kProxy);
+  EXPECT_EQ(walk.culprit, 2);
+  EXPECT_EQ(walk.peer, 3);
+  // It has had all of the operation in which rank 3 is, and may have sent all of it.
+  const std::vector<Row> sent = With(idle, 1, kSends, W::kNone, 16);
+  EXPECT_EQ(WalkNetwork(SamplesOf(sent, 4), 4).fault, F::kNone);
+}
+
 TEST(NetworkWalkTest, TheFirstSampleOfARankCounts) {
   std::vector<NetworkSample> samples =
       SamplesOf(With(InnocentRing(4), 2, kReceives, W::kReceiveGpu), 4);
@@ -236,6 +250,24 @@ TEST(NetworkWalkTest, RanksOfAHostStandInForEachOther) {
   const NetworkWalk walk = WalkNetwork(samples, 4, {{0}, {0}, {1}, {1}});
   EXPECT_EQ(walk.fault, F::kLink);
   EXPECT_EQ(walk.culprit, 3);
+}
+
+// The same ring. Rank 2 only receives over the network, and rank 1 only sends.
+TEST(NetworkWalkTest, ARankWhoseHostIsInALaterOperationHasPostedNothing) {
+  const std::vector<Row> unreceived = {{1, 2, kSends, W::kSend, 2},
+                                       {2, 1, kReceives, W::kNone, 16},
+                                       {3, 0, kSends, W::kSendGpu, 1},
+                                       {0, 3, kReceives, W::kReceive, 1}};
+  NetworkWalk walk = WalkNetwork(SamplesOf(unreceived, 4), 4, {{0}, {0}, {1}, {1}});
+  EXPECT_EQ(walk.fault, F::kProxy);
+  EXPECT_EQ(walk.culprit, 2);
+  const std::vector<Row> unsent = {{1, 2, kSends, W::kNone, 16},
+                                   {2, 1, kReceives, W::kReceive, 0},
+                                   {3, 0, kSends, W::kSendGpu, 1},
+                                   {0, 3, kReceives, W::kReceiveGpu, 0}};
+  walk = WalkNetwork(SamplesOf(unsent, 4), 4, {{0}, {0}, {1}, {1}});
+  EXPECT_EQ(walk.fault, F::kProxy);
+  EXPECT_EQ(walk.culprit, 1);
 }
 
 TEST(NetworkWalkTest, AccusesNoRankOfAHostOfWhichASampleIsMissing) {

@@ -231,15 +231,18 @@ v1::NetworkSample TransfersOn(uint64_t communicator) {
   v1::NetworkSample::State* state = sample.add_states();
   state->set_peer(1);
   state->set_wait(4);
+  state->set_waited_seconds(3);
   return sample;
 }
 
 // The incident does not list all members of a call, but the way over their transfers needs them.
 TEST_F(StackDeskTest, TheTransfersOfEveryAskedProcessAreKept) {
   LookUntilConfirmed();
-  send_ = [this](const v1::TakeStacks& take) {
+  int64_t answered_ns = 0;
+  send_ = [this, &answered_ns](const v1::TakeStacks& take) {
     EXPECT_EQ(take.network_of_size(), 1);
     EXPECT_EQ(take.network_of(0), 5U);
+    answered_ns = timeline_.Now();
     for (const v1::ProcessRef& process : take.processes()) {
       v1::StackReply reply = Reply(take.request(), process.pid(), "train");
       *reply.mutable_stack()->add_network() = TransfersOn(5);
@@ -264,6 +267,8 @@ TEST_F(StackDeskTest, TheTransfersOfEveryAskedProcessAreKept) {
     EXPECT_EQ(process.network->at(0).process, is_rest ? 0 : 1);
     EXPECT_EQ(process.network->at(0).states.at(0).wait, NetworkWait::kReceive);
     EXPECT_NE(process.network_ns, 0);
+    EXPECT_LE(process.network_ns, answered_ns) << "they are as old as the request, as stacks are";
+    EXPECT_EQ(process.network->at(0).states.at(0).since_ns, process.network_ns - 3'000'000'000);
   }
 }
 
