@@ -16,7 +16,8 @@ struct SourceBlock {
   SourceBlockKind kind = SourceBlockKind::kLoop;
   int32_t first = 0, last = 0;
   // Of a loop: the first line that may end a pass before its end (continue, except), and the first
-  // that ends the loop (break, return), or 0.
+  // that ends the loop (break, return), or 0. Of a condition, `ends_at`: its last line, if that
+  // leaves the pass or the function (also continue, raise), or 0.
   int32_t skips_at = 0, ends_at = 0;
   // For a condition, the line of the if or match that decides between it and its other branches.
   int32_t decides_at = 0;
