@@ -76,8 +76,9 @@ def test_the_verdict(case, start, tmp_path, record_property):
         pytest.xfail(f"{case.defect}: {wrong}")
     assert not wrong
     assert run.exit_code != 0
-    if not fits and case.defect:
-        pytest.xfail(f"{case.defect}: [{first}]")
+    misadvised = case.defect or case.misadvised
+    if not fits and misadvised:
+        pytest.xfail(f"{misadvised}: [{first}]")
     assert fits, verdict["advice"]
 
 
