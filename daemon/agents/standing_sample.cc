@@ -132,16 +132,9 @@ bool MaySpin(const Standing& standing) {
   return HasTrait(kind, stands::kSpins) || HasTrait(kind, stands::kMaySpin);
 }
 
-// The main thread of a worker of Ray asks a hundred times a second for its next task.
-bool IsInRaysLoop(const StandPlace& place) {
-  return place.is_idle && absl::StrContains(place.functions, "worker.Worker.main_loop");
-}
-
 // Applies to a thread that waits in no library that spins.
 double MostCpusAsleep(const Standing& standing) {
-  const bool polls =
-      HasTrait(standing.place.in.kind, stands::kPolls) || IsInRaysLoop(standing.place);
-  return polls ? kMostCpusOfAPoll : kMostCpus;
+  return HasTrait(standing.place.in.kind, stands::kPolls) ? kMostCpusOfAPoll : kMostCpus;
 }
 
 double MostCpus(const Standing& standing) {

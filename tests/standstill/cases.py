@@ -141,8 +141,7 @@ ACTORS = [
     Row("ray_actors.nobody_has_the_resource", OR_NONE, (1,), ("nobody-makes-it",), package=RAY, starter="python",
         says=("Ray|ray", r"rank 1\b"), twin="a task of each actor computes 3 s in each step"),
     Row("ray_actors.stage_of_a_graph_stands", HANGS, (1,), ("waits-for-a-thread",), package=RAY, starter="python",
-        says=("Ray|ray|channel", r"rank 1\b"), twin="each stage computes a second",
-        start_seconds=120),  # each stage imports all of PyTorch before the graph begins
+        says=("Ray|ray|channel", r"rank 1\b"), twin="each stage computes a second"),
 ]
 COORDINATION = [
     Row("jax_service.never_initializes", JOINS, (1,), ("launch-count", "waits-for-a-thread"), package=JAX,

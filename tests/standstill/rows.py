@@ -21,7 +21,6 @@ class Row(Expected):
     package: str = ""  # that it needs beside PyTorch and numpy
     launch: tuple = ()  # options of launch.py for the hang
     starter: str = "launch.py"  # or "mpirun", or "python": the program starts its ranks itself
-    start_seconds: int = 40  # until it hangs: of Ray, or of PyTorch in three processes, on a busy machine
     at: str = "line"  # "" where the culprits have no place: they have ended or were never started
 
     @property

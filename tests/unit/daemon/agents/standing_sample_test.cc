@@ -115,25 +115,6 @@ TEST(StandingSampleTest, TheWholeRowDecidesHowOftenAThreadWakes) {
   EXPECT_TRUE(row->rests);
 }
 
-// With its other threads, it uses a little of the CPU for ever.
-TEST(StandingSampleTest, AWorkerOfRayThatAsksForItsNextTaskStands) {
-  const auto in_loop = [](double cpu_seconds) {
-    v1::ProcessStack stack;
-    stack.set_pid(kMain);
-    stack.set_cpu_seconds(cpu_seconds);
-    v1::ThreadStack* thread = stack.add_threads();
-    thread->set_tid(kMain);
-    thread->set_state("S");
-    thread->add_frames()->set_function("ray::core::CoreWorker::RunTaskExecutionLoop()");
-    AddPythonFrame("/usr/lib/python3.11/site-packages/ray/_private/worker.py", "Worker.main_loop",
-                   1069, thread);
-    AddThread(kOther, 7, 5, &stack);
-    return stack;
-  };
-  EXPECT_TRUE(Stands(After(in_loop(10), in_loop(10.2))));
-  EXPECT_FALSE(Stands(After(in_loop(10), in_loop(10.5)))) << "it computes";
-}
-
 // Each sample of the others wakes it.
 TEST(StandingSampleTest, AThreadThatWaitsForALockOfAFileNeverRests) {
   const auto in_lock = [](uint64_t switches) {
