@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "base/loose_threads.h"
 #include "base/mutex.h"
-#include "base/try_thread.h"
+#include "base/threads.h"
 
 namespace rollcall {
 

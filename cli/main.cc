@@ -2,8 +2,8 @@
 // rollcall: the command line. Called as rollcall-probe, it is that program.
 #include "agent/host_facts/probe_command.h"
 #include "base/base_name.h"
-#include "base/loose_threads.h"
 #include "base/name_service.h"
+#include "base/threads.h"
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/loose_threads.h"
 #include "base/name_service.h"
+#include "base/threads.h"
 #include "daemon/program.h"
 
 int main(int argc, char** argv) {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/try_thread.h"
+#include "base/threads.h"
 
 namespace rollcall {
 

@@ -13,9 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/loose_threads.h"
 #include "base/mutex.h"
-#include "base/try_thread.h"
+#include "base/threads.h"
 
 namespace rollcall {
 namespace {

@@ -30,7 +30,7 @@
 #include "agent/stacks/wait_channels.h"
 #include "base/fair_parts.h"
 #include "base/monotonic_clock.h"
-#include "base/try_thread.h"
+#include "base/threads.h"
 
 namespace rollcall {
 namespace {

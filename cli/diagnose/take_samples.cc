@@ -14,7 +14,7 @@
 #include "agent/processes/this_host.h"
 #include "base/durations.h"
 #include "base/steady_clock.h"
-#include "base/try_thread.h"
+#include "base/threads.h"
 #include "cli/diagnose/sample_times.h"
 
 namespace rollcall {

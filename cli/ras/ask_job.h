@@ -40,7 +40,7 @@ struct RasQuestion {
 v1::RasAnswer AskRasOfJob(const RasQuestion& question);
 
 // The same in a thread of its own, which is left behind if it does not end in time: see
-// base/loose_threads.h.
+// base/threads.h.
 v1::RasAnswer AskRasInTime(const RasQuestion& question);
 
 // The answer for a job that is not asked because of RasQuestion::changes_communicators.

@@ -25,7 +25,7 @@
 #include "base/mutex.h"
 #include "base/read_file.h"
 #include "base/result_in_time.h"
-#include "base/try_thread.h"
+#include "base/threads.h"
 #include "base/unique_fd.h"
 #include "cli/remote/remote_child.h"
 #include "cli/remote/remote_hosts.h"

@@ -17,7 +17,7 @@
 #include "base/durations.h"
 #include "base/open_regular.h"
 #include "base/read_file.h"
-#include "base/try_thread.h"
+#include "base/threads.h"
 #include "base/unique_fd.h"
 #include "cli/diagnose/ask_for_dump.h"
 #include "cli/run/dumped_verdicts.h"

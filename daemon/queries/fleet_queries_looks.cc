@@ -11,7 +11,7 @@
 #include "base/durations.h"
 #include "base/mutex.h"
 #include "base/steady_clock.h"
-#include "base/try_thread.h"
+#include "base/threads.h"
 #include "daemon/access/access.h"
 #include "daemon/queries/fleet_queries.h"
 

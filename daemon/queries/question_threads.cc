@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/try_thread.h"
+#include "base/threads.h"
 
 namespace rollcall {
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of transfers over the network that tests/gpu runs with real NCCL, with the simulated one; and what they do to a
-machine: a thread that is held, a link that is cut."""
+"""The checks of transfers over the network that tests/gpu runs with real NCCL, with the simulated one; and what they do
+to a machine: a thread that is held, a link that is cut."""
 import json
 import os
 import pathlib

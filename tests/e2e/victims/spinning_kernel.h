@@ -33,11 +33,12 @@ again:
 inline void Spin(cudaStream_t stream, unsigned long long seconds) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr) return;
-  const auto load = reinterpret_cast<int (*)(void**, const void*)>(dlsym(driver, "cuModuleLoadData"));
-  const auto find = reinterpret_cast<int (*)(void**, void*, const char*)>(
-      dlsym(driver, "cuModuleGetFunction"));
-  using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                         cudaStream_t, void**, void**);
+  const auto load =
+      reinterpret_cast<int (*)(void**, const void*)>(dlsym(driver, "cuModuleLoadData"));
+  const auto find =
+      reinterpret_cast<int (*)(void**, void*, const char*)>(dlsym(driver, "cuModuleGetFunction"));
+  using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         unsigned, cudaStream_t, void**, void**);
   const auto launch = reinterpret_cast<Launch>(dlsym(driver, "cuLaunchKernel"));
   if (load == nullptr || find == nullptr || launch == nullptr) return;
   void* module = nullptr;

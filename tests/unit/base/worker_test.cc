@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "base/loose_threads.h"
+#include "base/threads.h"
 #include "eventually.h"
 #include "no_more_threads.h"
 

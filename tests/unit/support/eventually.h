@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/loose_threads.h"
+#include "base/threads.h"
 
 namespace rollcall {
 

@@ -11,7 +11,7 @@
 #include <functional>
 #include <iostream>
 
-#include "base/loose_threads.h"
+#include "base/threads.h"
 #include "daemon/history/history_keeper.h"
 #include "daemon/history/history_write.h"
 #include "daemon/history/postgres_history.h"

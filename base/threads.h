@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Threads that the system may refuse, and threads that may never end.
+//
 // Loose threads: threads that the process does not wait for at its end, because they may be blocked
 // forever in a call to a dead file server or alert receiver.
 //
@@ -11,6 +13,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 namespace rollcall {
 
@@ -31,6 +37,17 @@ inline int LeaveProcess(int code) {
   if (live_loose_threads.load() == 0) return code;
   fflush(stdout);
   _exit(code);
+}
+
+// Runs `run` in a thread. nullopt if the system refuses the thread, at a limit of processes or of
+// address space: std::thread would throw, and end the program.
+template <typename Run>
+std::optional<std::thread> TryThread(Run run) {
+  try {
+    return std::thread(std::move(run));
+  } catch (const std::system_error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace rollcall
