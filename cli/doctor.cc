@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rollcall doctor: what works on this host, in this container or for this program, and what will
 // not.
-#include <malloc.h>
-
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -32,8 +30,6 @@ int DoctorCommand(const std::vector<std::string>& arguments) {
   questions.daemon = flags.daemon;
   questions.is_daemon_chosen = app.get_option("--daemon")->count() > 0;
   questions.version = ROLLCALL_VERSION;
-  // The heap of each thread would take 64 MiB of what `ulimit -v` leaves.
-  mallopt(M_ARENA_MAX, 1);
   const std::vector<doctor::Finding> findings = doctor::Examine(doctor::Gather(questions));
   if (flags.format == "json") {
     std::cout << DoctorJson(findings, ROLLCALL_VERSION, HostName()) << "\n";

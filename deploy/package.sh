@@ -70,7 +70,8 @@ select_processor() {
 
 build_programs() {
   quietly "configure-$preset.log" cmake --preset "$preset"
-  quietly "build-$preset.log" cmake --build --preset "$preset"
+  # ccache takes the locale into its key: in the usual one it knows the objects of the tree's own build.
+  quietly "build-$preset.log" env --unset=LC_ALL cmake --build --preset "$preset"
 }
 
 # What the packages of this processor contain. Sets `version`.

@@ -59,4 +59,4 @@ if [ -z "${ROLLCALL_GPU_SIM:-}" ]; then
   [ -d "$bundle" ] || fail "$bundle is not there: on the machine that built Rollcall" "  tests/gpu/run.sh --bundle"
   command -v nvidia-smi > /dev/null || fail "nvidia-smi is not there: this needs a GPU and its driver"
 fi
-exec python3 "$here/checks.py" "$out" "${@:2}"
+exec python3 "$here/run_checks.py" "$out" "${@:2}"

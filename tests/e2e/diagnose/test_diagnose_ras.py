@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`rollcall diagnose` and NCCL's RAS, from the process that listens to the verdict. The ranks have mapped the simulated
 NCCL, and one of them speaks to clients as RAS does, because the simulated one has none. With real NCCL:
-tests/gpu/checks.py."""
+tests/gpu/run_checks.py."""
 
 import json
 import os

@@ -23,7 +23,7 @@ SLOW = {"kernel-spins-with-markers", "kernel-spins-a-moment", "proxy-is-held-at-
 
 @pytest.mark.parametrize("name", [long(name) if name in SLOW else name for name in transfers.CHECKS])
 def test_the_check_passes_with_the_simulated_nccl(name, tmp_path):
-    done = subprocess.run([sys.executable, CHECKS / "checks.py", tmp_path, name], text=True, capture_output=True,
+    done = subprocess.run([sys.executable, CHECKS / "run_checks.py", tmp_path, name], text=True, capture_output=True,
                           env={**os.environ, "ROLLCALL_GPU_SIM": str(BUILD)}, check=False)
     machine, result = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
     assert machine["machine"]["is_simulated"]
@@ -33,7 +33,7 @@ def test_the_check_passes_with_the_simulated_nccl(name, tmp_path):
 
 
 def test_an_unknown_check_is_refused(tmp_path):
-    done = subprocess.run([sys.executable, CHECKS / "checks.py", tmp_path, "no-such"], text=True, capture_output=True,
+    done = subprocess.run([sys.executable, CHECKS / "run_checks.py", tmp_path, "no-such"], text=True, capture_output=True,
                           env={**os.environ, "ROLLCALL_GPU_SIM": str(BUILD)}, check=False)
     assert done.returncode == 2
     assert "kernel-spins" in done.stderr

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hangs that one machine can show, with real NCCL on one GPU; then the table of costs.
 
-  checks.py OUT [NAME...]     NAME: of the checks of transfers over the network (transfers.py), and then no others
+  run_checks.py OUT [NAME...]     NAME: of the checks of transfers over the network (transfers.py), and then no others
 
 Started by run.sh. Each check is a job of four ranks with one mistake (tests/e2e/victims/*.cc), run under
 `rollcall run`; its incident must name cause and culprit. OUT/results.jsonl has what came out (results.py).
