@@ -33,8 +33,8 @@ def test_the_check_passes_with_the_simulated_nccl(name, tmp_path):
 
 
 def test_an_unknown_check_is_refused(tmp_path):
-    done = subprocess.run([sys.executable, CHECKS / "run_checks.py", tmp_path, "no-such"], text=True, capture_output=True,
-                          env={**os.environ, "ROLLCALL_GPU_SIM": str(BUILD)}, check=False)
+    done = subprocess.run([sys.executable, CHECKS / "run_checks.py", tmp_path, "no-such"], text=True,
+                          capture_output=True, env={**os.environ, "ROLLCALL_GPU_SIM": str(BUILD)}, check=False)
     assert done.returncode == 2
     assert "kernel-spins" in done.stderr
 
