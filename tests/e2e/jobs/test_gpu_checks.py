@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of transfers over the network that tests/gpu runs with real NCCL, with the simulated one; and what they do
 to a machine: a thread that is held, a link that is cut."""
+import contextlib
 import json
 import os
 import pathlib
@@ -174,10 +175,21 @@ def test_what_the_namespaces_need_is_said():
     assert said == "network namespaces need root\n"
 
 
+def namespaces_of_networks():
+    """In which some process of this machine is."""
+    found = set()
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            found.add(os.readlink(process / "ns" / "net"))
+    return found
+
+
 def test_no_namespace_of_a_check_stays():
-    before = set(pathlib.Path("/sys/class/net").iterdir())
     try:
-        cut_link.TwoNetworks().close()
+        networks = cut_link.TwoNetworks()
     except cut_link.Lacking as lacking:
         pytest.skip(str(lacking))
-    assert set(pathlib.Path("/sys/class/net").iterdir()) == before
+    own = {os.readlink(f"/proc/{holder.pid}/ns/net") for holder in networks.holders}
+    assert len(own) == 2 and own <= namespaces_of_networks()
+    networks.close()
+    assert not own & namespaces_of_networks()
