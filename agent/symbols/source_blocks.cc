@@ -91,13 +91,18 @@ class Source {
       block.decides_at = FindDecision(first);
       if (block.decides_at == 0) return std::nullopt;
       block.ends_at = FindLastLeave(first, last);
-      block.is_periodic = HasRemainder(first) || HasRemainder(block.decides_at);
+      block.is_periodic = IsPeriodic(first) || IsPeriodic(block.decides_at);
     }
     return block;
   }
 
  private:
-  bool HasRemainder(int32_t line) const { return absl::StrContains(CodeOf(line), " % "); }
+  // A line that also names a rank, or has two parts, may be true on some ranks only.
+  bool IsPeriodic(int32_t line) const {
+    const absl::string_view code = CodeOf(line);
+    const auto has = [code](absl::string_view word) { return absl::StrContains(code, word); };
+    return has(" % ") && !has(" and ") && !has(" or ") && !has("rank") && !has("main");
+  }
 
   // The if or match whose branch the line begins, or 0.
   int32_t FindDecision(int32_t branch) const {

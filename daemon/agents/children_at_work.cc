@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr double kLeastApart = 0.2;   // seconds
 constexpr double kLeastOfACpu = 0.1;  // a process that looks around every now and then uses less
+constexpr double kTraceOfACpu = 0.01;  // what a process that works may get on a host without a free CPU
 constexpr double kMuchOfACpu = 0.5;
 constexpr double kLeastMoved = 256 << 10;  // bytes a second
 constexpr double kLeastReceived = 4 << 10;
@@ -146,8 +148,8 @@ std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
     const Use& use = now.at(pid == 0 ? after.pid() : pid);
     const double cpu = (use.cpu - then.cpu) / seconds;
     const double moved = (use.moved - then.moved) / seconds;
-    if (!(cpu >= kLeastOfACpu) && !(moved >= kLeastMoved)) return;
-    working.push_back({pid, name, std::max(0.0, cpu)});
+    const bool works = cpu >= kLeastOfACpu || moved >= kLeastMoved;
+    if (works || cpu >= kTraceOfACpu) working.push_back({pid, name, std::max(0.0, cpu), !works});
   };
   for (const v1::ChildProcess& child : after.children()) {
     // An older one has come into the list because another one has left it.
@@ -156,8 +158,9 @@ std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
   }
   uses[0] = uses[after.pid()];
   add(0, "");
-  std::stable_sort(working.begin(), working.end(),
-                   [](const ChildAtWork& a, const ChildAtWork& b) { return a.cpus > b.cpus; });
+  std::stable_sort(working.begin(), working.end(), [](const ChildAtWork& a, const ChildAtWork& b) {
+    return std::make_pair(a.is_slow, b.cpus) < std::make_pair(b.is_slow, a.cpus);
+  });
   if (working.size() > limits::kChildrenAtWork) working.resize(limits::kChildrenAtWork);
   return working;
 }

@@ -16,7 +16,7 @@ class ProcessStack;
 }
 
 // Returns the children that used much CPU time between the samples, or read or wrote much; most
-// first.
+// first. After these, the children that used some CPU time (`is_slow`).
 // Without a pid: children that have ended meanwhile. Empty also if the samples are too close.
 std::vector<ChildAtWork> FindChildrenAtWork(const v1::ProcessStack& before,
                                             const v1::ProcessStack& after);

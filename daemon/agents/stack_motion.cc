@@ -66,6 +66,15 @@ Motion MotionBetween(const v1::ProcessStack& before, const v1::ProcessStack& aft
                                                                      : Motion::kFrozen;
 }
 
+bool ShowsNothing(const v1::ProcessStack& stack) {
+  return std::all_of(stack.threads().begin(), stack.threads().end(),
+                     [](const v1::ThreadStack& thread) {
+                       const bool waits = thread.state() == "S" || thread.state() == "D";
+                       const bool is_held = thread.state() == "T" || thread.state() == "t";
+                       return thread.frames().empty() && !waits && !is_held;
+                     });
+}
+
 std::string FunctionNames(const v1::ProcessStack& stack) {
   std::set<std::string> names;
   for (const v1::ThreadStack& thread : stack.threads()) {

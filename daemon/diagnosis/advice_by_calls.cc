@@ -131,9 +131,15 @@ bool GradientsDiffer(const Verdict& v) {
          v.position >= kSetupCalls && MayBeOneLine(v);
 }
 
+bool HasAKey(const Verdict& v) {
+  return std::any_of(v.chain.begin(), v.chain.end(), [](const WaitEdge& edge) {
+    return edge.communicator_kind == CommKind::kStore;
+  });
+}
+
 bool CommunicatorsInOtherOrders(const Verdict& v) {
-  return (Is(v, Cause::kDeadlock) && CrossesCommunicators(v) && !AllSendFirst(v)) ||
-         !v.beside.empty();
+  const bool crosses = CrossesCommunicators(v) && !AllSendFirst(v) && !HasAKey(v);
+  return (Is(v, Cause::kDeadlock) && crosses) || !v.beside.empty();
 }
 
 bool PipelineOutOfStep(const Verdict& v) {

@@ -29,7 +29,17 @@ bool NoRankSetsTheKey(const Verdict& v) {
                                           v.culprits.front().rank) != v.waiting_ranks.end();
 }
 
-bool LacksAMaker(const Verdict& v) { return NoRankSetsTheKey(v) || v.standstill.lacks_worker; }
+// The rank that others expect to set the key waits itself.
+bool IsInACycleOverAKey(const Verdict& v) {
+  return Is(v, Cause::kDeadlock) &&
+         std::any_of(v.chain.begin(), v.chain.end(), [](const WaitEdge& edge) {
+           return edge.communicator_kind == CommKind::kStore;
+         });
+}
+
+bool LacksAMaker(const Verdict& v) {
+  return NoRankSetsTheKey(v) || IsInACycleOverAKey(v) || v.standstill.lacks_worker;
+}
 
 bool NumberedTwice(const Verdict& v) { return v.is_one_rank; }
 
@@ -137,13 +147,14 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "does not act. If some is due, look at the process that hands it out, and at the name of the "
        "key."},
       {"nobody-makes-it", LacksAMaker,
-       "all ranks wait for a key of a store, or a culprit waits for a result of Ray while no worker "
-       "that it has called is at work",
+       "all ranks wait for a key of a store, or ranks wait for each other and some of them for such a "
+       "key, or a culprit waits for a result of Ray while no worker that it has called is at work",
        "What no process makes does not come: a key that is set under another name, the result of a "
        "task that asks for a resource that no node has.",
        "No process makes what is waited for. Compare the name of the key with the names that are "
-       "set. With Ray, compare the resources that the task asks for with those of the nodes: `ray "
-       "status` lists the requests that no node meets."},
+       "set, and let the rank that sets it do so before it waits for the others. With Ray, compare "
+       "the resources that the task asks for with those of the nodes: `ray status` lists the "
+       "requests that no node meets."},
       {"ranks-numbered-twice", NumberedTwice, "two processes join a communicator with one rank",
        "Each process computes its rank from the number of its host and its number there. If the "
        "hosts got different counts, two processes have one rank and no process has another.",

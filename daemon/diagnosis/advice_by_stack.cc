@@ -150,6 +150,13 @@ bool Sleeps(const Verdict& v) {
   return !v.late && AbsentIsIn(v, waits::kSleep);
 }
 
+bool WaitForMessages(const Verdict& v) {
+  const AdviceWords words = {"distributed_c10d.recv", "distributed_c10d.send", "RecvWork::wait",
+                             "SendWork::wait"};
+  return Is(v, Cause::kStandstill) && v.standstill.in == StandKind::kGloo && CulpritIsIn(v, words) &&
+         WaiterIsIn(v, words);
+}
+
 }  // namespace
 
 const std::vector<AdviceEntry>& StackAdvice() {
@@ -238,6 +245,12 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "The rank waits for a process that it started. Look at the child (`pstree -p PID`, "
        "`rollcall stacks CHILD`). If it uses the CPU, it works: raise --hang-after, or do the work "
        "before the job starts. If not, give the wait a timeout."},
+      {"pipeline-out-of-step", WaitForMessages,
+       "no rank moves, and the culprit and a rank that waits are in sends or receives that are not "
+       "recorded",
+       "A receive takes a message only with the tag and from the rank that it names.",
+       "The two ends do not meet. Compare the peers, the tags and the number of messages of both "
+       "sides: one of them has left out, repeated or renumbered a message."},
       {"mixed-backends", WaitsInAnotherLibrary,
        "the culprit's stack waits in Gloo, MPI, a key-value store, or at a socket of another rank",
        "Two libraries wait for each other: some ranks are in an NCCL collective, and this rank is "

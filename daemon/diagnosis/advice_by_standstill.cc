@@ -48,8 +48,15 @@ bool LacksAParty(const Verdict& v) {
 
 bool WaitsForItsWorld(const Verdict& v) { return IsIn(v, {StandKind::kJaxStart}); }
 
+// gloo cancels the transfer of a request that the program has not kept.
+bool LostTheRequest(const Verdict& v) {
+  return v.communicator_kind == CommKind::kGloo && OpKind(v.call.op) == CallKind::kP2p &&
+         AreCulpritsElsewhere(v) && !IsAnyStopped(v.culprits);
+}
+
 bool WaitsForAMessage(const Verdict& v) {
-  return IsIn(
+  return LostTheRequest(v) ||
+         IsIn(
       v, {StandKind::kRing, StandKind::kZeroMq, StandKind::kMessageQueue, StandKind::kRayChannel});
 }
 
@@ -94,12 +101,13 @@ const std::vector<AdviceEntry>& StandstillAdvice() {
        "The coordination service starts when the configured number of processes has connected.",
        "A process has not come to jax.distributed.initialize(). Check that all were started, and "
        "that num_processes and the address are the same for all."},
-      {"lost-message", WaitsForAMessage, "the culprit waits for a message",
+      {"lost-message", WaitsForAMessage,
+       "the culprit waits for a message, or has issued a message and does not wait for it",
        "A message that was dropped, was sent to somebody else, or was never sent leaves its receiver "
        "waiting for ever.",
        "It waits for a message that does not come. Compare what was sent with what was taken, by "
        "number: a reader that is one ahead, a request that was dropped, a step that was not "
-       "broadcast."},
+       "broadcast. Keep the request of each isend() and irecv(), and wait for it."},
       {"ask-the-other-end", WaitsForAnAnswer, "the culprit waits at a pipe, a socket or in a call",
        "The reason is where the answer should come from.",
        "It waits for an answer. Look at the process at the other end: its stack shows what it does "

@@ -250,7 +250,15 @@ class Parting {
   // A forward pass in a branch of its own makes the calls of any forward pass.
   bool is_usual() const {
     return call_.habit == Habit::kUsual ||
-           (call_.habit == Habit::kAlike && own_condition_ == 0 && !HasConditionBelow());
+           (call_.habit == Habit::kAlike && !HasBranchOfItsOwn() && !HasConditionBelow());
+  }
+
+  // All ranks come by a periodic one. What a library does there may be work of one rank.
+  bool HasBranchOfItsOwn() const {
+    return std::any_of(c_.blocks.begin(), c_.blocks.end(), [&](const CodeBlock& block) {
+      const bool is_of_all = block.is_periodic && call_.is_direct;
+      return !IsLoop(block) && !Contains(block, w_.line) && !is_of_all;
+    });
   }
 
   // Whether a condition stands in a function that the culprit has called from there and the others

@@ -30,6 +30,8 @@ struct CulpritsCall {
   bool repeats = false;
   // The program itself makes the call that the others wait in: no library decides whether to.
   bool others_call_directly = false;
+  // And so it makes the culprit's call.
+  bool is_direct = false;
 };
 
 StackDeparture CompareStacks(const std::vector<ProgramFrame>& culprit,

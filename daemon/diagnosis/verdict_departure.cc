@@ -204,8 +204,8 @@ bool MayBeOnePassMore(const Verdict& verdict, Habit habit) {
 }
 
 // PyTorch's own functions make the call, and nothing of a library around them.
-bool WaitsDirectly(const Verdict& verdict) {
-  return absl::StartsWith(verdict.waiting_place.inside, "distributed_c10d.");
+bool WaitsDirectly(const StackPlace& place) {
+  return absl::StartsWith(place.inside, "distributed_c10d.");
 }
 
 std::vector<CallToken> TokensOfCalls(const std::vector<const CallRecord*>& calls) {
@@ -317,7 +317,7 @@ void AddDeparture(const JobState& job, Verdict* verdict) {
   const std::vector<const CallRecord*> elsewhere =
       Is(*verdict, Cause::kUnmatchedP2p) ? FindCallsElsewhere(job, culprit.process) : calls;
   const CulpritsCall call = {JudgeLast(elsewhere), WaitsForRanks(*verdict), RepeatsLast(calls),
-                             WaitsDirectly(*verdict)};
+                             WaitsDirectly(verdict->waiting_place), WaitsDirectly(*place)};
   verdict->departure = CompareStacks(place->program, verdict->waiting_place.program, call);
   if (LeftALoopOfMessages(*verdict)) verdict->departure = StackDeparture();
   if (MayBeOnePassMore(*verdict, call.habit)) JudgeOnePassMore(calls, culprit.rank, verdict);

@@ -9,6 +9,7 @@
 
 #include "base/durations.h"
 #include "base/log/log_fields.h"
+#include "daemon/agents/stack_motion.h"
 #include "daemon/diagnosis/post_mortem.h"
 #include "daemon/history/history_write.h"
 #include "daemon/report/gpu/gpu_dumps.h"
@@ -239,7 +240,7 @@ std::optional<StackChange> IncidentBook::AddStack(const StackResult& result) {
     AddToTree(result.stack, result.stack.rank(), &record->rest);
     return StackChange();
   }
-  if (!result.is_reply) {
+  if (!result.is_reply || ShowsNothing(result.stack)) {
     AddFailure(result.stack, &record->incident);
     return std::nullopt;
   }

@@ -145,6 +145,7 @@ void StackDesk::Deliver(const StackResult& result) {
   // The many that the incident does not name are a picture for people, but for those that wait for
   // others outside NCCL: the wait graph follows these.
   if (!result.is_reply || (result.is_rest && !waits_for_others)) return;
+  if (ShowsNothing(result.stack)) return;
   if (change.children_at_work.has_value()) {
     KeepAwaited(result.stack, &*change.children_at_work);
     if (waits_for_others) change.children_at_work->clear();

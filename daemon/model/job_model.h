@@ -39,7 +39,7 @@ struct StackFacts {
   std::vector<ThreadPlace> threads = {};  // that show a line of the program
   std::vector<ThreadPlace> keepers = {};
   std::optional<std::vector<ChildAtWork>> children_at_work =
-      {};  // nullopt if one sample shows nothing
+      {};  // also slow ones; nullopt if one sample shows nothing
   double receives = 0;
   std::shared_ptr<const Standing> standing = {};  // nullptr keeps the last one
   // When the sample was asked for. On a host without a free CPU it comes seconds after it was

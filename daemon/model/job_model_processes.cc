@@ -294,6 +294,11 @@ void JobModel::SetSilence(int32_t process, bool silent, int64_t since_ns) {
 void JobModel::SetOutside(const StackFacts& facts, Process* process) {
   if (!facts.children_at_work.has_value()) return;
   process->children_at_work = *facts.children_at_work;
+  auto& children = process->children_at_work;
+  const auto slow = std::remove_if(children.begin(), children.end(),
+                                   [](const ChildAtWork& child) { return child.is_slow; });
+  process->has_slow_children = slow != children.end();
+  children.erase(slow, children.end());
   if (process->children_at_work.size() > limits::kChildrenAtWork) {
     process->children_at_work.resize(limits::kChildrenAtWork);
   }

@@ -75,6 +75,8 @@ struct ChildAtWork {
   int32_t pid = 0;   // 0 means several that have ended meanwhile
   std::string name;  // as in /proc
   double cpus = 0;   // that it has used all the time; 0 if it reads or writes
+  // It used some CPU, though less than work takes on a host with a free CPU.
+  bool is_slow = false;
 };
 
 // What two samples of a process's stacks show, taken a second or more apart.
@@ -209,7 +211,8 @@ struct Process : ProcessIdentity, ProcessInJob, ProcessEvidence {
   std::vector<ThreadPlace> keepers;        // for which it waits before it ends
   // What it waits for outside of the job and moves: processes that it has started, and bytes a
   // second that it receives; and when one of them last moved, now or before. 0 if never.
-  std::vector<ChildAtWork> children_at_work;
+  std::vector<ChildAtWork> children_at_work;  // without slow ones
+  bool has_slow_children = false;
   double receives = 0;
   int64_t outside_moved_ns = 0;
   int64_t stacks_ns = 0;  // the agent took the sample at this time or later; 0 if never

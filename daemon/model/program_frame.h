@@ -25,7 +25,7 @@ struct CodeBlock {
   int32_t skips_at = 0, ends_at = 0;
   // For a condition, the line of the if or match that decides between it and its other branches.
   int32_t decides_at = 0;
-  bool is_periodic = false;  // that line has a remainder: "if step % 8 == 0"
+  bool is_periodic = false;  // that line is alike on all ranks: "if step % 8 == 0"
 };
 
 struct ProgramFrame {

@@ -59,8 +59,10 @@ size_t CountCulprits(const std::vector<Culprit>& culprits) {
 
 bool AreCulpritsElsewhere(const Verdict& verdict) {
   const CallArgs& call = verdict.call;
-  const bool need_not_stay =
-      ReturnsEarly(call.op) || IsOfMpi(call.op) || CallsReturnEarly(verdict.communicator_kind);
+  const bool is_message_of_gloo =
+      verdict.communicator_kind == CommKind::kGloo && OpKind(call.op) == CallKind::kP2p;
+  const bool need_not_stay = ReturnsEarly(call.op) || IsOfMpi(call.op) || is_message_of_gloo ||
+                             CallsReturnEarly(verdict.communicator_kind);
   const bool is_stall = verdict.cause == Cause::kStalledInFlight && need_not_stay;
   if (!is_stall || verdict.culprits.empty()) return false;
   const std::vector<int32_t>& waiting = verdict.waiting_ranks;

@@ -61,6 +61,75 @@ void AddOneRank(const Suspicion& s, Verdict* verdict) {
   if (!unclaimed.empty()) verdict->unclaimed = unclaimed.InWords();
 }
 
+// PyTorch's gloo group of all ranks. Its size is a part of its id, so ranks that got another size
+// are in a group of their own.
+constexpr char kWorld[] = "default_pg";
+
+bool IsIncompleteWorld(const Communicator& comm) {
+  return comm.kind == CommKind::kGloo && comm.name == kWorld &&
+         comm.members.size() < static_cast<size_t>(std::max(comm.size, 0));
+}
+
+// No process and no rank of one is in the other: it lacks exactly such ranks.
+bool Complement(const Communicator& one, const Communicator& other) {
+  return std::none_of(one.members.begin(), one.members.end(), [&](const auto& in_one) {
+    return std::any_of(other.members.begin(), other.members.end(), [&](const auto& in_other) {
+      return in_one.first == in_other.first || in_one.second.process == in_other.second.process;
+    });
+  });
+}
+
+bool IsAnyAlive(const JobState& job, const Communicator& comm) {
+  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& member) {
+    return HowGone(job, member.second) == Gone::kNo &&
+           member.second.state != MemberState::kDestroyed;
+  });
+}
+
+// The group of those that got another size and lack these ranks; nullptr if there is none.
+const Communicator* FindOtherWorld(const JobState& job, const Communicator& comm) {
+  if (!IsIncompleteWorld(comm)) return nullptr;
+  const auto other =
+      std::find_if(job.communicators.begin(), job.communicators.end(), [&](const auto& entry) {
+        const Communicator& c = entry.second;
+        return IsIncompleteWorld(c) && c.size != comm.size && Complement(comm, c) &&
+               IsAnyAlive(job, c);
+      });
+  return other == job.communicators.end() ? nullptr : &other->second;
+}
+
+void SetWaiting(const Communicator& comm, Verdict* verdict) {
+  verdict->waiting_ranks.clear();
+  verdict->waiting_processes.clear();
+  for (const auto& [rank, member] : comm.members) {
+    verdict->waiting_ranks.push_back(rank);
+    verdict->waiting_processes.push_back(member.process);
+  }
+}
+
+// The fewer are wrong. None if both sides have as many.
+void AddOtherWorld(const Suspicion& s, Verdict* verdict) {
+  const Communicator& own = *s.call.communicator;
+  const Communicator* other = FindOtherWorld(s.job, own);
+  if (other == nullptr || other->members.size() == own.members.size()) return;
+  const bool others_are_wrong = other->members.size() < own.members.size();
+  const Communicator& wrong = others_are_wrong ? *other : own;
+  const Communicator& right = others_are_wrong ? own : *other;
+  verdict->culprits.clear();
+  for (const auto& [rank, member] : wrong.members) {
+    Culprit culprit = MakeCulprit(s.job, member.process, rank, &member);
+    culprit.call = s.call.call;
+    culprit.call.count = static_cast<uint64_t>(wrong.size);
+    verdict->culprits.push_back(culprit);
+  }
+  SetWaiting(right, verdict);
+  SetCommunicator(s.job, right, verdict);
+  verdict->communicator_size = right.size;
+  verdict->mismatched_fields = {"size"};
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence = {"which size is right: that of the larger side is the likelier one"};
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s) {
@@ -72,6 +141,7 @@ std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s) {
   AddSizes(s, &*verdict);
   AddRefusals(s, &*verdict);
   AddOneRank(s, &*verdict);
+  AddOtherWorld(s, &*verdict);
   return verdict;
 }
 

@@ -79,6 +79,29 @@ void AddElsewhere(const Suspicion& s, Verdict* verdict) {
                                             : " have made the call but do not wait for it"));
 }
 
+bool WaitsInMessages(const StuckCall& call, int32_t rank) {
+  return std::any_of(call.waiters.begin(), call.waiters.end(),
+                     [rank](const Waiter& w) { return w.rank == rank; });
+}
+
+// Blames the ranks that have issued the other end of a message and do not wait for it: gloo drops a
+// message whose request the program has not kept.
+void AddOtherEnds(const Suspicion& s, Verdict* verdict) {
+  const Communicator& comm = *s.call.communicator;
+  for (const Waiter& w : s.call.waiters) {
+    const int32_t peer = s.call.call.peer;
+    const Member* member = FindMember(comm, peer);
+    if (w.rank == peer || member == nullptr || WaitsInMessages(s.call, peer)) continue;
+    if (HowGone(s.job, *member) != Gone::kNo) continue;
+    verdict->culprits.push_back(MakeCulprit(s.job, member->process, peer, member));
+    verdict->evidence.push_back(absl::StrCat(
+        RanksInWords({verdict->culprits.back().rank}),
+        " has issued the other end and does not wait for it: gloo drops a message whose request "
+        "the program has not kept"));
+    return;
+  }
+}
+
 bool IsInsideMpi(const Process& process) {
   return std::any_of(process.blocked.begin(), process.blocked.end(),
                      [](const BlockedCall& blocked) { return IsOfMpi(blocked.op); });
@@ -166,7 +189,15 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   DropStoppedWaiters(s.job, &*verdict);
   const bool returns_early =
       ReturnsEarly(s.call.call.op) || CallsReturnEarly(s.call.communicator->kind);
-  if (verdict->culprits.empty() && returns_early) AddElsewhere(s, &*verdict);
+  const bool is_message_of_gloo = s.call.kind == StuckCall::Kind::kP2p &&
+                                  s.call.communicator->kind == CommKind::kGloo;
+  if (is_message_of_gloo) {
+    verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+    verdict->missing_evidence.push_back("whether gloo still has both ends of the message");
+    if (verdict->culprits.empty()) AddOtherEnds(s, &*verdict);
+  } else if (verdict->culprits.empty() && returns_early) {
+    AddElsewhere(s, &*verdict);
+  }
   if (verdict->culprits.empty() && IsOfMpi(s.call.call.op)) AddLeft(s, &*verdict);
   // If no rank is ahead of the others, there is no least advanced rank.
   if (verdict->culprits.empty() && s.call.kind == StuckCall::Kind::kCollective) {

@@ -178,6 +178,12 @@ std::string Stalled(const Verdict& v) {
     return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " are inside ",
                         OpInWords(v.call.op), ", which does not finish", WaitTail(v));
   }
+  if (OpKind(v.call.op) == CallKind::kP2p && elsewhere && v.communicator_kind == CommKind::kGloo) {
+    return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"),
+                        " issued the other end of ", OpInWords(v.call.op), " on ", Where(v),
+                        CulpritForm(v, " and does", " and do"),
+                        " not wait for it, and the message does not arrive", WaitTail(v));
+  }
   if (OpKind(v.call.op) == CallKind::kP2p) {
     return absl::StrCat("sends and receives on ", Where(v), " match but do not finish (",
                         OpInWords(v.call.op), ")", least, WaitTail(v));

@@ -56,14 +56,18 @@ std::set<absl::string_view> ConcernedHosts(const JobState& job, const Verdict& v
   return hosts;
 }
 
-// One of the culprits uses the CPU that it gets, and no two samples show that it stands.
+// The process uses the CPU that it gets, and no two samples show that it stands; or it waits for a
+// child that uses some.
+bool UsesItsCpu(const Process& process) {
+  const bool moves = process.motion == Motion::kUnknown || process.motion == Motion::kMoving;
+  return (process.cpu_moving && moves) || process.has_slow_children;
+}
+
 bool MayWork(const JobState& job, const Verdict& verdict, const StarvedHosts& starved) {
   return std::any_of(verdict.culprits.begin(), verdict.culprits.end(), [&](const Culprit& culprit) {
     const Process* known = FindProcess(job, culprit.process);
-    return known != nullptr && culprit.ending.empty() && known->cpu_moving &&
-           known->liveness == Liveness::kAlive &&
-           (known->motion == Motion::kUnknown || known->motion == Motion::kMoving) &&
-           starved.count(known->host) != 0;
+    return known != nullptr && culprit.ending.empty() && known->liveness == Liveness::kAlive &&
+           starved.count(known->host) != 0 && UsesItsCpu(*known);
   });
 }
 

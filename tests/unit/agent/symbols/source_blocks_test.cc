@@ -147,6 +147,18 @@ TEST(SourceBlocksBranchTest, FindsTheLineThatDecidesBetweenBranches) {
   }
 }
 
+TEST(SourceBlocksBranchTest, AConditionThatMayDependOnTheRankIsNotPeriodic) {
+  const auto is_periodic = [](const std::string& condition) {
+    const auto blocks = BlocksAround("if " + condition + ":\n    save()\n", 2, 8);
+    return !blocks.empty() && blocks.back().is_periodic;
+  };
+  EXPECT_TRUE(is_periodic("step % 8 == 0"));
+  EXPECT_TRUE(is_periodic("not self.step % self.every"));
+  EXPECT_FALSE(is_periodic("step % 8 == 0 and is_main"));
+  EXPECT_FALSE(is_periodic("step % world_size == rank"));
+  EXPECT_FALSE(is_periodic("self.main_process or step % 8 == 0"));
+}
+
 // A branch that ends with such a line does not come to what follows it.
 TEST(SourceBlocksEndsTest, FindsTheLastLineOfABranchThatLeaves) {
   const auto ends_at = [](const std::string& body, int line) {

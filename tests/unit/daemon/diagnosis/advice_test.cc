@@ -101,6 +101,15 @@ Verdict HeldUp(NetworkFault fault) {
   });
 }
 
+// A rank receives a message and stands, and the culprit is in this function.
+Verdict InMessages(const char* function) {
+  Verdict v = StillIn(StandKind::kGloo);
+  v.places = {StackPlace()};
+  v.places[0].functions = function;
+  v.waiting_place.functions = "distributed_c10d.recv";
+  return v;
+}
+
 const std::vector<AdviceCase>& KnownCases() {
   static const auto* const kCases = new std::vector<AdviceCase>{
       {"stopped-process",
@@ -250,6 +259,8 @@ const std::vector<AdviceCase>& KnownCases() {
        Cycle({{1, Op::kSend}, {1, Op::kSend}})},
       {"all-send-first", Cycle({{1, Op::kSend}, {1, Op::kRecv}}),
        Cycle({{1, Op::kSend}, {2, Op::kAllReduce}})},
+      {"pipeline-out-of-step", InMessages("distributed_c10d.recv"),
+       InMessages("distributed_c10d.barrier")},
       {"pipeline-out-of-step", Make(Cause::kUnmatchedP2p, {Op::kSend}),
        With(Make(Cause::kUnmatchedP2p, {Op::kSend}),
             [](Verdict* v) { v->mismatched_fields = {"count"}; })},
@@ -296,6 +307,18 @@ TEST(AdviceTest, EachEntryFitsItsVerdictAndNotASimilarOne) {
     EXPECT_TRUE(Has(AdviceFor(c.fits), c.id)) << c.id;
     EXPECT_FALSE(Has(AdviceFor(c.other), c.id)) << c.id;
   }
+}
+
+TEST(AdviceTest, ACycleOverAKeyLacksWhoSetsIt) {
+  Verdict v = Cycle({{1, Op::kstore_wait}, {2, Op::kAllReduce}});
+  EXPECT_EQ(AdviceFor(v).front().id, "communicators-in-one-order");
+  v.chain[0].communicator_kind = CommKind::kStore;
+  EXPECT_EQ(AdviceFor(v).front().id, "nobody-makes-it");
+  EXPECT_FALSE(Has(AdviceFor(v), "communicators-in-one-order"));
+}
+
+TEST(AdviceTest, InputFromAPipeIsAPromptToo) {
+  EXPECT_TRUE(Has(AdviceFor(OnStack("main PyFile_GetLine _Py_read")), "debugger-prompt"));
 }
 
 // Each row of the table of network faults names its advice.

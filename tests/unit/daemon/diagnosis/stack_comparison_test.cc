@@ -28,6 +28,13 @@ CodeBlock BranchOf(int decides_at, int first, int last) {
   block.decides_at = decides_at;
   return block;
 }
+
+// All ranks come by it.
+CodeBlock Periodic(int32_t first, int32_t last) {
+  CodeBlock block = If(first, last);
+  block.is_periodic = true;
+  return block;
+}
 CodeBlock Except(int first, int last) { return Block(CodeBlock::Kind::kHandler, first, last); }
 
 // A frame whose blocks are known, those around its line only.
@@ -42,6 +49,7 @@ ProgramFrame Bare(const std::string& function, int line) {
 
 const CulpritsCall kUsual = {Habit::kUsual, true};
 const CulpritsCall kAlike = {Habit::kAlike, true};
+const CulpritsCall kAlikeAndDirect = {Habit::kAlike, true, false, false, true};
 const CulpritsCall kNew = {Habit::kNew, true};
 const CulpritsCall kCalls = {Habit::kUnknown, true};
 const CulpritsCall kElsewhere = {Habit::kUnknown, false};
@@ -93,6 +101,21 @@ const Case kCases[] = {
      Kind::kExtra},
     {"forward_pass_in_a_branch",
      {At("train", 20, {Loop(18, 24), If(19, 20)})},
+     {At("train", 21, {Loop(18, 24)})},
+     kAlike,
+     Kind::kExtra},
+    {"all_ranks_log_in_each_second_step",
+     {At("train", 24, {Loop(18, 24), Periodic(23, 24)}), At("log", 5)},
+     {At("train", 21, {Loop(18, 24)})},
+     kAlikeAndDirect,
+     Kind::kSkipped},
+    {"one_rank_logs_in_each_second_step",
+     {At("train", 24, {Loop(18, 24), Periodic(22, 24), If(23, 24)}), At("log", 5)},
+     {At("train", 21, {Loop(18, 24)})},
+     kAlikeAndDirect,
+     Kind::kExtra},
+    {"a_library_works_in_each_second_step",
+     {At("train", 24, {Loop(18, 24), Periodic(23, 24)}), At("validate", 5)},
      {At("train", 21, {Loop(18, 24)})},
      kAlike,
      Kind::kExtra},
@@ -283,8 +306,7 @@ TEST(StackDepartureTest, FindsWhatMayEndAPassBeforeTheCall) {
   CodeBlock continues = Loop(74, 85), breaks = Loop(74, 85), both = Loop(74, 85);
   continues.skips_at = both.skips_at = 75;
   breaks.ends_at = both.ends_at = 80;
-  CodeBlock periodic = If(76, 77);
-  periodic.is_periodic = true;
+  const CodeBlock periodic = Periodic(76, 77);
   for (const auto& [blocks, line] :
        std::vector<std::pair<std::vector<CodeBlock>, int>>{{{Loop(74, 85)}, 0},
                                                            {{continues}, 75},

@@ -38,12 +38,14 @@ TEST(StarvedHostsTest, ABusyHostIsNotStarved) {
   EXPECT_EQ(CertaintyAt(40, "node-3"), Certainty::kCertain);
 }
 
-// Rank 3 uses the CPU on a host with that pressure. How long the wait counts after 60 s.
-int64_t CountedOf(Motion motion, int64_t percent) {
+// Rank 3 uses the CPU, or waits for a child that does, on a host with that pressure. How long the
+// wait counts after 60 s.
+int64_t CountedOf(Motion motion, int64_t percent, bool has_slow_children = false) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
-  job.process(3).cpu_moving = true;
+  job.process(3).cpu_moving = !has_slow_children;
+  job.process(3).has_slow_children = has_slow_children;
   job.process(3).motion = motion;
   HostFact fact;
   fact.kind = HostFactKind::kCpuPressure;
@@ -65,6 +67,11 @@ TEST(StarvedHostsTest, ARankThatWorksThereHasThreeTimesAsLong) {
   EXPECT_EQ(CountedOf(Motion::kUnknown, 87), 20 * kSecondNs);
   EXPECT_EQ(CountedOf(Motion::kFrozen, 87), 60 * kSecondNs) << "it stands";
   EXPECT_EQ(CountedOf(Motion::kMoving, 40), 60 * kSecondNs) << "it has a CPU";
+}
+
+TEST(StarvedHostsTest, SoHasARankWhoseChildWorksThere) {
+  EXPECT_EQ(CountedOf(Motion::kFrozen, 87, true), 20 * kSecondNs);
+  EXPECT_EQ(CountedOf(Motion::kFrozen, 40, true), 60 * kSecondNs) << "the child has a CPU";
 }
 
 TEST(StarvedHostsTest, OtherHostsAndEarlierLooksSayNothing) {

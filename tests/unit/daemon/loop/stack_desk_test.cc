@@ -225,6 +225,38 @@ TEST_F(StackDeskTest, ASampleIsAsOldAsItsRequest) {
   });
 }
 
+// The job is ended because of the verdict, and the next sample meets a process that ends.
+TEST_F(StackDeskTest, ASampleOfAProcessThatEndsChangesNothing) {
+  StackRequest request;
+  request.job = kJob;
+  RequestedProcess process;
+  process.agent = TheAgent().id;
+  process.host = TheAgent().host;
+  process.pid = 4000;
+  process.index = 0;
+  request.processes = {process};
+  uint64_t number = 0;
+  send_ = [&number](const v1::TakeStacks& take) {
+    number = take.request();
+    return true;
+  };
+  const auto words = [this] {
+    std::string text;
+    store_.Read(kJob, [&](const JobState& state) { text = state.processes[0].stack_words; });
+    return text;
+  };
+  desk_->Request(request);
+  desk_->OnStackReply(TheAgent(), Reply(number, 4000, "train"));
+  ASSERT_EQ(words(), "train");
+  v1::StackReply over;
+  over.mutable_stack()->set_pid(4000);
+  for (const char* const state : {"Z", "R"}) over.mutable_stack()->add_threads()->set_state(state);
+  desk_->Request(request);
+  over.set_request(number);
+  desk_->OnStackReply(TheAgent(), over);
+  EXPECT_EQ(words(), "train");
+}
+
 v1::NetworkSample TransfersOn(uint64_t communicator) {
   v1::NetworkSample sample;
   sample.set_communicator(communicator);

@@ -313,5 +313,47 @@ TEST(RefusedSizeTest, WithoutARefusalBlamesNoRankBeyondTheSmallestSize) {
   }
 }
 
+// PyTorch's gloo group of all ranks, which these have made with that size.
+void AddWorld(uint64_t id, int32_t size, const std::vector<int>& inside, JobBuilder* job) {
+  job->AddCommunicator(id, "default_pg", {});
+  job->comm().size = size;
+  job->comm().kind = CommKind::kGloo;
+  for (const int rank : inside) {
+    job->comm().members[rank].process = rank;
+    job->Initializing(rank, At(10));
+    job->process(rank).blocked = {{1, Op::kProcessGroupGloo, id, At(10)}};
+  }
+}
+
+Verdict OfTwoWorlds(const std::vector<int>& of_three, const std::vector<int>& of_four) {
+  JobBuilder job(3);
+  job.state.communicators.clear();
+  AddWorld(0x31, 3, of_three, &job);
+  AddWorld(0x41, 4, of_four, &job);
+  return First(job);
+}
+
+// gloo's groups of two sizes have nothing in common but their name.
+TEST(SizesOfGlooTest, TheFewerPassedTheWrongSize) {
+  const Verdict v = OfTwoWorlds({0, 1}, {2});
+  EXPECT_EQ(Blamed(v), Ranks{2}) << v.summary;
+  EXPECT_EQ(v.advice.front().id, "sizes-of-the-world-differ");
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_NE(v.summary.find("with 4 ranks, and the others create it with 3"), std::string::npos)
+      << v.summary;
+  EXPECT_EQ(Blamed(OfTwoWorlds({0}, {1, 2})), Ranks{0});
+}
+
+// A group that is made again, or another one that the program calls so.
+TEST(SizesOfGlooTest, AGroupThatSharesARankIsAnotherOne) {
+  JobBuilder job(3);
+  job.state.communicators.clear();
+  AddWorld(0x31, 3, {0, 1}, &job);
+  AddWorld(0x41, 4, {1, 2}, &job);
+  for (const Verdict& v : Diagnose(job.state, At(70), Limits())) {
+    EXPECT_TRUE(v.mismatched_fields.empty()) << v.summary;
+  }
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -169,6 +169,32 @@ const RuleCase kCases[] = {
 };
 // clang-format on
 
+// Rank 0 waits for a message that rank 1 has sent, and rank 1 has gone on.
+Verdict OfSentMessage(CommKind kind) {
+  JobBuilder j(3, false);
+  j.Finish(4);
+  j.comm().kind = kind;
+  j.Issue(1, Send(0), At(9));
+  j.CompleteP2p({1});
+  j.Issue(0, Recv(1), At(10));
+  j.Block({0}, At(10));
+  const std::vector<Verdict> verdicts = Diagnose(j.state, At(70), Limits());
+  EXPECT_FALSE(verdicts.empty());
+  return verdicts.empty() ? Verdict() : verdicts[0];
+}
+
+TEST(DroppedMessageTest, ASenderThatHasGoneOnMayNotHaveKeptItsRequest) {
+  const Verdict v = OfSentMessage(CommKind::kGloo);
+  EXPECT_EQ(v.cause, Cause::kStalledInFlight) << v.summary;
+  EXPECT_EQ(CulpritRanks(v.culprits), Ranks{1}) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_EQ(v.advice.front().id, "lost-message");
+}
+
+TEST(DroppedMessageTest, NcclKeepsAMessageWithoutItsRequest) {
+  EXPECT_TRUE(OfSentMessage(CommKind::kNccl).culprits.empty());
+}
+
 class PeerRulesTest : public testing::TestWithParam<RuleCase> {};
 
 TEST_P(PeerRulesTest, Blames) { ExpectVerdict(GetParam()); }
