@@ -35,7 +35,9 @@ bool IsAbsence(const Verdict& v) {
 }
 
 bool StallsAlone(const Verdict& v) {
-  return Is(v, Cause::kStalledInFlight) && v.beside.empty() && !IsAnyStopped(v.culprits);
+  const bool lacks_a_request = v.communicator_kind == CommKind::kGloo && AreCulpritsElsewhere(v);
+  return Is(v, Cause::kStalledInFlight) && v.beside.empty() && !IsAnyStopped(v.culprits) &&
+         !lacks_a_request;
 }
 
 bool WaitsForRanks(const Verdict& v) {

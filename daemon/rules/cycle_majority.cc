@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // JudgeCycleByMajority(): several ranks wait for ends of sends and receives that no rank has
 // issued. One rank that is wrong explains all of them if it alone sends to (or receives from) ranks
-// that wait together in a collective, if it has left its peers for a collective, or if it stands
+// that wait together in a collective, if it has left its peers for a collective, if it stands
 // between two peers, of which one sends it more and the other one expects more from it than it
-// handles.
+// handles, or if it alone in a ring sends to (or receives from) another neighbour.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -25,6 +25,7 @@ constexpr size_t kMostCycleCalls = 256;  // of a cycle
 constexpr size_t kMostPairs = 4096;
 constexpr size_t kLeastPeers = 2;
 constexpr size_t kNamedPeers = 4;
+constexpr int32_t kSmallestRing = 4;
 
 // The ranks that wait for ends which one process has not issued.
 struct Lackers {
@@ -171,6 +172,66 @@ std::optional<Verdict> JudgeLackedRank(const JobState& job, const StuckCalls& ca
   return verdict;
 }
 
+// How far above its own rank the only peer of a member is to which it sends (or from which it
+// receives), around the ring. 0: it has none, or several.
+int32_t DistanceToPeer(const Communicator& comm, int32_t rank, const Member& member, bool sends) {
+  int32_t distance = 0;
+  for (const PeerTraffic& with : member.traffic) {
+    if ((sends ? with.sends : with.receives) == 0) continue;
+    if (distance != 0) return 0;
+    distance = (with.peer - rank + comm.size) % comm.size;
+  }
+  return distance;
+}
+
+// The distance that all ranks but this one have in common, or 0.
+int32_t DistanceOfOthers(const Communicator& comm, int32_t rank, bool sends) {
+  if (comm.size < kSmallestRing || comm.members.size() != static_cast<size_t>(comm.size)) return 0;
+  int32_t common = 0;
+  for (const auto& [other, member] : comm.members) {
+    if (other == rank) continue;
+    const int32_t distance = DistanceToPeer(comm, other, member, sends);
+    if (distance == 0 || (common != 0 && distance != common)) return 0;
+    common = distance;
+  }
+  return common;
+}
+
+// The rank waits for another peer than its place in the ring gives it.
+bool HasAnotherNeighbour(const StuckCall& call) {
+  if (call.kind != StuckCall::Kind::kP2p || call.waiters.size() != 1) return false;
+  const Communicator& comm = *call.communicator;
+  const int32_t rank = call.waiters.front().rank;
+  const Member* member = FindMember(comm, rank);
+  if (member == nullptr || call.absents.size() != 1) return false;
+  const bool sends = IsSendSide(call.call.op);
+  const int32_t own = DistanceToPeer(comm, rank, *member, sends);
+  const int32_t others = DistanceOfOthers(comm, rank, sends);
+  return own != 0 && others != 0 && own != others;
+}
+
+std::optional<Verdict> JudgeWrongNeighbour(const JobState& job, const StuckCalls& calls,
+                                           const std::vector<size_t>& cycle, int64_t now_ns,
+                                           const Limits& limits) {
+  const auto wrong = std::find_if(cycle.begin(), cycle.end(),
+                                  [&](size_t i) { return HasAnotherNeighbour(*calls[i]); });
+  if (wrong == cycle.end()) return std::nullopt;
+  const StuckCall& call = *calls[*wrong];
+  const P2pPair pair = {&call, call.waiters.front(), call.absents.front()};
+  auto verdict = BlameWaiter(job, pair, call.call, calls, cycle, now_ns, limits);
+  if (!verdict) return verdict;
+  const int32_t rank = PublicRank(job, pair.waiter.process, pair.waiter.rank);
+  const bool sends = IsSendSide(call.call.op);
+  const int32_t distance = DistanceOfOthers(*call.communicator, pair.waiter.rank, sends);
+  AddReason(absl::StrCat(RanksInWords({rank}), sends ? " sends to " : " receives from ",
+                         RanksInWords({PublicRank(job, pair.absent.process, pair.absent.rank)}),
+                         ", and each other rank ", sends ? "sends to" : "receives from",
+                         " the one that is ", distance, " above its own in the ring of ",
+                         call.communicator->size),
+            rank, &*verdict);
+  return verdict;
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeCycleByMajority(const JobState& job, const StuckCalls& calls,
@@ -178,6 +239,7 @@ std::optional<Verdict> JudgeCycleByMajority(const JobState& job, const StuckCall
                                             const Limits& limits) {
   if (cycle.size() > kMostCycleCalls) return std::nullopt;
   auto verdict = JudgeLoneRank(job, calls, cycle, now_ns, limits);
+  if (!verdict) verdict = JudgeWrongNeighbour(job, calls, cycle, now_ns, limits);
   return verdict ? verdict : JudgeLackedRank(job, calls, cycle, now_ns, limits);
 }
 

@@ -46,6 +46,34 @@ TEST(CycleByMajorityTest, OfOneSendWithoutItsReceiveBothRanksAreNamed) {
   EXPECT_EQ(v.certainty, Certainty::kLikely);
 }
 
+// Each rank passes its block to the next one, but rank 3 passes it to `to`.
+JobBuilder RingWith(int to, int ranks = 4) {
+  JobBuilder job(ranks);
+  job.Finish(11);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int next = rank == 3 ? to : (rank + 1) % ranks;
+    job.Issue(rank, Send(next), At(10), 1);
+    job.Issue(rank, Recv((rank + ranks - 1) % ranks), At(10), 1);
+  }
+  return job;
+}
+
+TEST(CycleByMajorityTest, TheRankWithAnotherNeighbourInTheRingIsTheCulprit) {
+  JobBuilder job = RingWith(1);
+  for (const int rank : {1, 2}) {
+    job.CompleteP2p({rank});
+    job.Issue(rank, Send(rank + 1), At(11), 2);
+    job.Issue(rank, Recv(rank - 1), At(11), 2);
+  }
+  const Verdict v = First(job.state);
+  EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{3})) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_TRUE(Says(v.evidence,
+                   "rank 3 sends to rank 1, and each other rank sends to the one that is 1 above "
+                   "its own in the ring of 4"));
+}
+
 // Each rank exchanges with both neighbours, and rank 2 has gone on without it.
 TEST(CycleByMajorityTest, TheRankThatLeftBothItsPeersIsTheCulprit) {
   JobBuilder job(4);
