@@ -19,7 +19,8 @@ namespace {
 
 constexpr double kLeastApart = 0.2;   // seconds
 constexpr double kLeastOfACpu = 0.1;  // a process that looks around every now and then uses less
-constexpr double kTraceOfACpu = 0.01;  // what a process that works may get on a host without a free CPU
+constexpr double kTraceOfACpu =
+    0.01;  // what a process that works may get on a host without a free CPU
 constexpr double kMuchOfACpu = 0.5;
 constexpr double kLeastMoved = 256 << 10;  // bytes a second
 constexpr double kLeastReceived = 4 << 10;

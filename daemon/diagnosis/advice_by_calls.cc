@@ -161,6 +161,11 @@ bool AreInOneStep(const Verdict& v) {
                      [&](const Culprit& c) { return c.step == v.step; });
 }
 
+// A single number is no batch.
+bool IsOneSideScalar(const Verdict& v) {
+  return v.call.count == 1 || AnyCulprit(v, [](const Culprit& c) { return c.call.count == 1; });
+}
+
 bool UnevenInputs(const Verdict& v) {
   if (!IsGradientExchange(v.call.op)) return false;
   if (Is(v, Cause::kRankExited)) {
@@ -172,7 +177,7 @@ bool UnevenInputs(const Verdict& v) {
   if (Is(v, Cause::kMissingRank)) return !PlacesAreKnown(v);
   // The call of another step than the others' has nothing to do with the size of a batch.
   return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && MayBeOneLine(v) &&
-         !v.odd_call_is_usual && !AreInOneStep(v);
+         !v.odd_call_is_usual && !AreInOneStep(v) && !IsOneSideScalar(v);
 }
 
 // The buffers of DistributedDataParallel, where no stack shows what broadcasts.

@@ -153,8 +153,8 @@ bool Sleeps(const Verdict& v) {
 bool WaitForMessages(const Verdict& v) {
   const AdviceWords words = {"distributed_c10d.recv", "distributed_c10d.send", "RecvWork::wait",
                              "SendWork::wait"};
-  return Is(v, Cause::kStandstill) && v.standstill.in == StandKind::kGloo && CulpritIsIn(v, words) &&
-         WaiterIsIn(v, words);
+  return Is(v, Cause::kStandstill) && v.standstill.in == StandKind::kGloo &&
+         CulpritIsIn(v, words) && WaiterIsIn(v, words);
 }
 
 }  // namespace

@@ -55,9 +55,8 @@ bool LostTheRequest(const Verdict& v) {
 }
 
 bool WaitsForAMessage(const Verdict& v) {
-  return LostTheRequest(v) ||
-         IsIn(
-      v, {StandKind::kRing, StandKind::kZeroMq, StandKind::kMessageQueue, StandKind::kRayChannel});
+  return LostTheRequest(v) || IsIn(v, {StandKind::kRing, StandKind::kZeroMq,
+                                       StandKind::kMessageQueue, StandKind::kRayChannel});
 }
 
 bool WaitsForAnAnswer(const Verdict& v) {

@@ -4,6 +4,7 @@
 #include "daemon/rules/order_by_past.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,6 +24,8 @@ namespace {
 constexpr size_t kMostParties = 64;
 constexpr size_t kMostOrderedCalls = 32;  // to judge a rank by
 constexpr size_t kDescribedRanks = 8;
+// Where few steps give no rank a habit, one rank departs from a guess that so many keep in all.
+constexpr size_t kLeastParties = 3;
 
 // How a rank's calls fit its past.
 struct OrderStanding {
@@ -37,12 +40,36 @@ bool MayBeOlder(const Past& past, const std::vector<CallToken>& tokens, size_t a
   return !past.is_whole && std::find(tokens.begin(), end, tokens[at]) == end;
 }
 
+using JudgeByPast = Judged (*)(const std::vector<CallToken>& calls, size_t at);
+
+bool HasFollowedTheCallBefore(const std::vector<CallToken>& calls, size_t at) {
+  for (size_t i = 1; i < at; ++i) {
+    if (calls[i - 1] == calls[at - 1] && calls[i] == calls[at]) return true;
+  }
+  return false;
+}
+
+// Broken by a call of the step in another place.
+Judged GuessCall(const std::vector<CallToken>& calls, size_t at) {
+  Judged judged;
+  judged.habit = GuessHabit(calls, at);
+  if (judged.habit.period == 0) return judged;
+  const auto end = calls.begin() + static_cast<std::ptrdiff_t>(at);
+  const auto step = end - static_cast<std::ptrdiff_t>(judged.habit.period);
+  if (calls[at] == *step) {
+    judged.conduct = Conduct::kKept;
+  } else if (std::find(step, end, calls[at]) != end && !HasFollowedTheCallBefore(calls, at)) {
+    judged.conduct = Conduct::kBroken;
+  }
+  return judged;
+}
+
 // Broken by the first call that breaks the habit; kept if every call keeps it.
-OrderStanding JudgeTokens(const Past& past, const std::vector<CallToken>& tokens,
-                          JudgedCalls calls) {
+OrderStanding JudgeTokens(const Past& past, const std::vector<CallToken>& tokens, JudgedCalls calls,
+                          JudgeByPast judge) {
   OrderStanding standing;
   for (size_t at = calls.begin; at < calls.end; ++at) {
-    const Judged judged = JudgeCall(tokens, at);
+    const Judged judged = judge(tokens, at);
     standing.conduct = judged.conduct;
     standing.habit = judged.habit;
     if (judged.conduct == Conduct::kKept) continue;
@@ -56,12 +83,12 @@ OrderStanding JudgeTokens(const Past& past, const std::vector<CallToken>& tokens
 }
 
 // Where lengths change from step to step, the operations alone may have a habit.
-OrderStanding StandingIn(const Past& past, JudgedCalls calls) {
+OrderStanding StandingIn(const Past& past, JudgedCalls calls, JudgeByPast judge) {
   const size_t end = std::min(calls.end, past.calls.size());
   if (calls.begin >= end || end - calls.begin > kMostOrderedCalls) return {};
-  const OrderStanding standing = JudgeTokens(past, TokensOf(past, true), {calls.begin, end});
+  const OrderStanding standing = JudgeTokens(past, TokensOf(past, true), {calls.begin, end}, judge);
   if (standing.habit.period != 0) return standing;
-  return JudgeTokens(past, TokensOf(past, false), {calls.begin, end});
+  return JudgeTokens(past, TokensOf(past, false), {calls.begin, end}, judge);
 }
 
 // The call with its communicator, named as in the verdict's chain.
@@ -78,17 +105,37 @@ using OrderStandings = std::map<int32_t, OrderStanding>;  // by process; kBroken
 
 // None if some rank's conduct is not known.
 std::optional<OrderStandings> FindOrderStandings(Pasts* pasts, const ChooseCalls& choose,
-                                                 const std::vector<Culprit>& parties) {
+                                                 const std::vector<Culprit>& parties,
+                                                 JudgeByPast judge) {
   if (parties.size() > kMostParties) return std::nullopt;
   OrderStandings standings;
   for (const Culprit& party : parties) {
     if (standings.count(party.process) != 0) continue;
     const Past& past = pasts->Of(party.process);
-    const OrderStanding standing = StandingIn(past, choose(past, party.process));
+    const OrderStanding standing = StandingIn(past, choose(past, party.process), judge);
     if (standing.conduct == Conduct::kUnknown) return std::nullopt;
     standings.emplace(party.process, standing);
   }
   return standings;
+}
+
+std::set<int32_t> FindBroken(const OrderStandings& standings) {
+  std::set<int32_t> broken;
+  for (const auto& [process, standing] : standings) {
+    if (standing.conduct == Conduct::kBroken) broken.insert(process);
+  }
+  return broken;
+}
+
+// By the habits of the ranks; after few steps by a guess, if one rank alone departs from it.
+std::optional<OrderStandings> JudgeParties(Pasts* pasts, const ChooseCalls& choose,
+                                           const std::vector<Culprit>& parties) {
+  std::optional<OrderStandings> standings = FindOrderStandings(pasts, choose, parties, JudgeCall);
+  if (standings) return standings;
+  standings = FindOrderStandings(pasts, choose, parties, GuessCall);
+  const bool is_one_of_many =
+      standings && standings->size() >= kLeastParties && FindBroken(*standings).size() == 1;
+  return is_one_of_many ? standings : std::nullopt;
 }
 
 void DropWaiting(const std::set<int32_t>& processes, Verdict* verdict) {
@@ -174,12 +221,9 @@ bool KeepDeparted(const JobState& job, Pasts* pasts, const ChooseCalls& choose, 
     return FindProcess(job, party.process) != nullptr && IsHeard(job, party.process);
   });
   if (!are_heard) return false;
-  const std::optional<OrderStandings> standings = FindOrderStandings(pasts, choose, parties);
+  const std::optional<OrderStandings> standings = JudgeParties(pasts, choose, parties);
   if (!standings) return false;
-  std::set<int32_t> broken;
-  for (const auto& [process, standing] : *standings) {
-    if (standing.conduct == Conduct::kBroken) broken.insert(process);
-  }
+  const std::set<int32_t> broken = FindBroken(*standings);
   if (broken.empty() || broken.size() == standings->size()) return false;
   verdict->culprits.erase(
       std::remove_if(verdict->culprits.begin(), verdict->culprits.end(),

@@ -189,8 +189,8 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   DropStoppedWaiters(s.job, &*verdict);
   const bool returns_early =
       ReturnsEarly(s.call.call.op) || CallsReturnEarly(s.call.communicator->kind);
-  const bool is_message_of_gloo = s.call.kind == StuckCall::Kind::kP2p &&
-                                  s.call.communicator->kind == CommKind::kGloo;
+  const bool is_message_of_gloo =
+      s.call.kind == StuckCall::Kind::kP2p && s.call.communicator->kind == CommKind::kGloo;
   if (is_message_of_gloo) {
     verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
     verdict->missing_evidence.push_back("whether gloo still has both ends of the message");

@@ -179,8 +179,8 @@ std::string Stalled(const Verdict& v) {
                         OpInWords(v.call.op), ", which does not finish", WaitTail(v));
   }
   if (OpKind(v.call.op) == CallKind::kP2p && elsewhere && v.communicator_kind == CommKind::kGloo) {
-    return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"),
-                        " issued the other end of ", OpInWords(v.call.op), " on ", Where(v),
+    return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"), " issued the other end of ",
+                        OpInWords(v.call.op), " on ", Where(v),
                         CulpritForm(v, " and does", " and do"),
                         " not wait for it, and the message does not arrive", WaitTail(v));
   }

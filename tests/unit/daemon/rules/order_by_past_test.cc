@@ -183,6 +183,23 @@ TEST(OrderByPastTest, AShortPastDecidesNothing) {
   ExpectUndecided(steps);
 }
 
+TEST(OrderByPastTest, AfterFewStepsOneRankOfManyMayLeaveTheirOrder) {
+  TwoComms steps = Steps(6, 3);
+  steps.Wait({0, 2}, kA);
+  steps.Wait({1}, kB);
+  const Verdict v = First(steps);
+  EXPECT_EQ(v.cause, Cause::kDeadlock) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{1})) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+}
+
+TEST(OrderByPastTest, AfterFewStepsTwoOfFourRanksDecideNothing) {
+  TwoComms steps = Steps(6, 4);
+  steps.Wait({0, 2}, kA);
+  steps.Wait({1, 3}, kB);
+  ExpectUndecided(steps, {0, 1, 2, 3});
+}
+
 TEST(OrderByPastTest, AnIrregularPastDecidesNothing) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);
