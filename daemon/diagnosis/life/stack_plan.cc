@@ -77,19 +77,22 @@ std::vector<int32_t> WorthAStack(const JobState& state, const std::vector<Verdic
   return result;
 }
 
-// Culprits that have made their odd call since their last sample.
+// Culprits, and a few that wait, which have come to their call since their last sample.
 void AddSampledBefore(const JobState& state, const Verdict& v, std::set<int32_t>* processes) {
   const auto comm = state.communicators.find(v.communicator);
   if (!IsContradiction(v.cause) || comm == state.communicators.end()) return;
   const MembersByProcess members(comm->second);
-  for (const Culprit& culprit : v.culprits) {
+  const auto add = [&](int32_t index) {
+    const Process* process = FindProcess(state, index);
+    const Member* member = members.Find(index);
     if (processes->size() == StackPlan::kPortion) return;
-    const Process* process = FindProcess(state, culprit.process);
-    const Member* member = members.Find(culprit.process);
-    if (process == nullptr || member == nullptr || !CanTakeStack(state, culprit.process)) continue;
-    if (process->stacks_ns != 0 && process->stacks_ns < member->waiting_since_ns) {
-      processes->insert(culprit.process);
-    }
+    if (process == nullptr || member == nullptr || !CanTakeStack(state, index)) return;
+    const bool is_older = process->stacks_ns < member->waiting_since_ns;
+    if (process->stacks_ns != 0 && is_older) processes->insert(index);
+  };
+  for (const Culprit& culprit : v.culprits) add(culprit.process);
+  for (size_t i = 0; i < std::min(kWaitingStacks, v.waiting_processes.size()); ++i) {
+    add(v.waiting_processes[i]);
   }
 }
 

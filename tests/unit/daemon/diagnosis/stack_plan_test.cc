@@ -28,6 +28,19 @@ TEST_F(StackPlanTest, SamplesRanksThatBeginToWaitLater) {
   EXPECT_EQ(events_[events_.size() - 2].take_stacks_of, (std::vector<int32_t>{2}));
 }
 
+// Their lines are compared with that of the odd call.
+TEST_F(StackPlanTest, SamplesRanksAgainThatHaveComeToTheirCallSince) {
+  job_.Finish(24);
+  job_.Enter({3}, At(10), Broadcast());
+  job_.Enter({0, 1, 2}, At(10));
+  const std::vector<Verdict> verdicts = Diagnose(job_.state, At(10.2), limits_);
+  StackPlan plan;
+  plan.First(job_.state, verdicts, At(10.2));
+  for (const int rank : {0, 3}) job_.process(rank).stacks_ns = At(5);
+  for (const int rank : {1, 2}) job_.process(rank).stacks_ns = At(11);
+  EXPECT_EQ(plan.New(job_.state, verdicts, At(12)), (std::vector<int32_t>{0, 3}));
+}
+
 TEST_F(StackPlanTest, SamplesTheRestInPortionsAndEachProcessOnce) {
   JobBuilder job(600);
   IncidentLife life("train");
