@@ -158,8 +158,7 @@ MEGATRON = [
     Case("with_megatron.drops_bad_labels", "missing_rank", (3,),
          ("skipped-call", "uneven-inputs")),
     Case("with_megatron.reduces_over_wrong_group", "argument_mismatch", (1,),
-         ("extra-call", "communicators-in-one-order"),
-         misadvised="a call on another communicator, in the step, is taken for one behind the loop"),
+         ("extra-call", "communicators-in-one-order")),
     Case("with_megatron.megatron_waits_for_data", "unmatched_p2p", (0,),
          ("waits-for-a-thread", "data-loader", "look-at-absent-rank")),
 ]
@@ -198,7 +197,6 @@ OTHER_CALL = {"cause": "operation_mismatch"}
 ENDS_AT_ONCE = {"at": "", "advice": ("uneven-inputs",)}
 # The rank waits in a call of all, which have had a communicator from the start: so all wait for each other.
 LEFT_ITS_STEPS = {"cause": "deadlock", "advice": ("communicators-in-one-order", "skipped-call", "uneven-inputs")}
-ALL_WAIT = {**LEFT_ITS_STEPS, "defect": "a likely deadlock of all: of some of them the past shows no steps"}
 ON_GLOO = {
     "loops.continue_on_nan": OTHER_CALL,
     "loops.early_stopping": OTHER_CALL,
@@ -209,19 +207,16 @@ ON_GLOO = {
     "tensor_parallel.distributes_alone": OTHER_CALL,
     "tensor_parallel.skips_on_one_rank": LEFT_ITS_STEPS,
     "checkpoints.load_fails_on_one": {"advice": ("skipped-call", "same-calls-everywhere")},
-    "objects.new_group_on_some": {"defect": "those that have left out a group may have made the next one with stale "
-                                            "addresses, and wait in it"},
     "objects.computes_on_rank0": OTHER_CALL,
     "objects.other_metric": OTHER_CALL,
     "with_accelerate.waits_on_main_process": OTHER_CALL,
     "with_accelerate.breaks_alone": OTHER_CALL,
     "with_lightning.logs_on_rank_zero": OTHER_CALL,
     "with_deepspeed.gathers_on_rank0": ENDS_AT_ONCE,
-    "with_megatron.drops_bad_labels": ALL_WAIT,
-    "with_megatron.reduces_over_wrong_group": {**ENDS_AT_ONCE, "misadvised": ""},
+    "with_megatron.reduces_over_wrong_group": {"at": ""},
     "with_ray.skips_bad_batches": {"defect": ""},
     "with_torchft.averages_on_first_replica": {"at": "", "advice": ("uneven-inputs", "gradients-differ")},
-    "titan.loader_ends_early": ALL_WAIT,
+    "titan.loader_ends_early": {"advice": ("skipped-call", "uneven-inputs")},
 }
 CASES = [*ON_NCCL, *(dataclasses.replace(case, backend="gloo", **ON_GLOO.get(case.program, {})) for case in ON_NCCL)]
 # Ordinary programs that look like hangs for a while.
