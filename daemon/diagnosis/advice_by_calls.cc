@@ -66,12 +66,6 @@ bool NamesOutOfStep(const Verdict& v) {
          WaiterIsIn(v, {"CommInitRank", "init_rank", "initNCCLComm"});
 }
 
-// PyTorch's numbers of the groups that the ranks make differ.
-bool NumbersOutOfStep(const Verdict& v) {
-  return Is(v, Cause::kInitIncomplete) && v.communicator_kind == CommKind::kGloo &&
-         v.divergence == DivergenceKind::kSkipped;
-}
-
 bool SplitNotByAll(const Verdict& v) {
   if (NamesOutOfStep(v) || NumbersOutOfStep(v)) return true;
   return Is(v, Cause::kInitIncomplete) && v.call.op != Op::kNone && MakesChild(v.call.op) &&
@@ -106,7 +100,7 @@ bool CallTooMany(const Verdict& v) {
 
 bool CallSkipped(const Verdict& v) {
   const bool is_absence = Is(v, Cause::kMissingRank) || Is(v, Cause::kInitIncomplete);
-  if (NumbersOutOfStep(v)) return false;  // the call that is skipped makes another group
+  if (ShowsTheWrongGroup(v)) return false;
   return (IsContradiction(v.cause) || is_absence) && v.divergence == DivergenceKind::kSkipped;
 }
 
@@ -128,7 +122,7 @@ bool SplitSizesDiffer(const Verdict& v) {
 bool GradientsDiffer(const Verdict& v) {
   const bool reduces = v.call.op == Op::kAllReduce || v.call.op == Op::kReduceScatter;
   return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && reduces &&
-         v.position >= kSetupCalls && MayBeOneLine(v);
+         v.position >= kSetupCalls && MayBeOneLine(v) && !v.is_usual_elsewhere;
 }
 
 bool HasAKey(const Verdict& v) {
@@ -139,7 +133,7 @@ bool HasAKey(const Verdict& v) {
 
 bool CommunicatorsInOtherOrders(const Verdict& v) {
   const bool crosses = CrossesCommunicators(v) && !AllSendFirst(v) && !HasAKey(v);
-  return (Is(v, Cause::kDeadlock) && crosses) || !v.beside.empty();
+  return v.is_usual_elsewhere || (Is(v, Cause::kDeadlock) && crosses) || !v.beside.empty();
 }
 
 bool PipelineOutOfStep(const Verdict& v) {
@@ -177,7 +171,7 @@ bool UnevenInputs(const Verdict& v) {
   if (Is(v, Cause::kMissingRank)) return !PlacesAreKnown(v);
   // The call of another step than the others' has nothing to do with the size of a batch.
   return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && MayBeOneLine(v) &&
-         !v.odd_call_is_usual && !AreInOneStep(v) && !IsOneSideScalar(v);
+         !v.odd_call_is_usual && !v.is_usual_elsewhere && !AreInOneStep(v) && !IsOneSideScalar(v);
 }
 
 // The buffers of DistributedDataParallel, where no stack shows what broadcasts.
@@ -308,11 +302,12 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "The call worked a thousand times, so look for the change at that moment: link counters, "
        "switch logs, `dmesg` for Xid and for the network card, on the hosts of this communicator."},
       {"communicators-in-one-order", CommunicatorsInOtherOrders,
-       "a cycle over several communicators, or open calls of two threads on the same GPUs",
+       "a cycle over several communicators, open calls of two threads on the same GPUs, or a call that "
+       "the culprit has always made on another communicator",
        "When ranks issue calls on two communicators in different orders, each kernel occupies the "
        "GPU and waits for the other kernel.",
        "Issue calls on different communicators in the same order on all ranks, and from one thread "
-       "or stream. From NCCL 2.26 on, NCCL_LAUNCH_ORDER_IMPLICIT=1 keeps the order of the host."},
+       "or stream; check which communicator each call gets. From NCCL 2.26 on, NCCL_LAUNCH_ORDER_IMPLICIT=1 keeps the order of the host."},
       {"all-send-first", AllSendFirst, "a cycle of sends and receives",
        "A send may wait for its receive. If every rank sends before it receives, no rank receives.",
        "Every rank in the ring waits for the next. Put each send and its receive into one group "

@@ -135,7 +135,7 @@ static bool EndsBeforeTheOthers(const Standstill& stand) {
 }
 
 bool LeftTheLoop(const Verdict& v) {
-  if (LeftTheEnginesLoop(v)) return false;
+  if (LeftTheEnginesLoop(v) || ShowsTheWrongGroup(v)) return false;
   if (EndsBeforeTheOthers(v.standstill)) return true;
   const Kind kind = v.departure.kind;
   if (kind == Kind::kLeftLoop || kind == Kind::kStays) return true;
@@ -186,6 +186,7 @@ bool LeftTheEnginesLoop(const Verdict& v) {
 }
 
 bool CallsAlone(const Verdict& v) {
+  if (ShowsTheWrongGroup(v)) return false;
   if (IsDecided(v)) return v.departure.kind == Kind::kExtra && !CulpritLeftAFrameworksLoop(v);
   if (!DepartsAnyhow(v) || !PlacesAreKnown(v) || IsNamed(v)) return false;
   if (IsAForwardAhead(v)) return IsMainProcessAlone(v);
@@ -196,6 +197,7 @@ bool CallsAlone(const Verdict& v) {
 }
 
 bool LeavesACallOut(const Verdict& v) {
+  if (ShowsTheWrongGroup(v)) return false;
   if (IsDecided(v)) {
     const Kind kind = v.departure.kind;
     const bool in_a_pass = kind == Kind::kLeftLoop && v.departure.condition_line != 0;

@@ -106,4 +106,11 @@ bool MeetsBarrier(const Verdict& v) {
 
 bool Creates(const Verdict& v) { return OpKind(v.call.op) == CallKind::kCreate; }
 
+bool NumbersOutOfStep(const Verdict& v) {
+  return Is(v, Cause::kInitIncomplete) && v.communicator_kind == CommKind::kGloo &&
+         v.divergence == DivergenceKind::kSkipped;
+}
+
+bool ShowsTheWrongGroup(const Verdict& v) { return v.is_usual_elsewhere || NumbersOutOfStep(v); }
+
 }  // namespace rollcall

@@ -53,4 +53,10 @@ bool Meets(const Verdict& v, Op a, Op b);
 bool MeetsBarrier(const Verdict& v);
 bool Creates(const Verdict& v);
 
+// The numbers that PyTorch gives to the groups of gloo which the ranks make differ.
+bool NumbersOutOfStep(const Verdict& v);
+// The calls show that the culprit has left out the creation of another communicator, or has passed
+// another one to its usual call: where it stands in its program tells less.
+bool ShowsTheWrongGroup(const Verdict& v);
+
 }  // namespace rollcall

@@ -161,8 +161,8 @@ class Roots {
     static constexpr CycleRule kRules[] = {
         {JudgeCycleByPast, true},     {JudgeLackingBatch, true}, {JudgeLeftStep, true},
         {JudgeCycleByMajority, true}, {JudgeOrderByPast, true},  {JudgeForkedCreation, false},
-        {JudgeLeftCollective, true},  {JudgeLeftLibrary, false}, {JudgeUnmatchedTie, false},
-        {JudgeDeadlock, false},
+        {JudgeLeftCollective, true},  {JudgeLeftLibrary, false}, {JudgeLeftAlone, false},
+        {JudgeUnmatchedTie, false},   {JudgeDeadlock, false},
     };
     const bool may_ask = MayAskPast();
     for (const CycleRule& rule : kRules) {

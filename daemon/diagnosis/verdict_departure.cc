@@ -17,6 +17,7 @@
 #include "daemon/model/habit.h"
 #include "daemon/model/progress.h"
 #include "daemon/rules/past_calls.h"
+#include "daemon/rules/tie.h"
 #include "daemon/words/alignment.h"
 
 namespace rollcall {
@@ -109,6 +110,15 @@ std::vector<const CallRecord*> FindCalls(const JobState& job, const Verdict& ver
   if (calls.empty() || calls.back()->position != position) return {};
   if (calls.size() > kMostPastCalls) calls.erase(calls.begin(), calls.end() - kMostPastCalls);
   return calls;
+}
+
+bool IsOnAnotherThanUsual(const JobState& job, const Verdict& verdict) {
+  const auto comm = job.communicators.find(verdict.communicator);
+  if (!IsContradiction(verdict.cause) || comm == job.communicators.end()) return false;
+  if (verdict.culprits.empty()) return false;
+  const Member* member = MembersByProcess(comm->second).Find(verdict.culprits.front().process);
+  return member != nullptr &&
+         IsUsualElsewhere(job, comm->second, *member, PositionOfCulprit(verdict));
 }
 
 bool RepeatsLast(const std::vector<const CallRecord*>& calls) {
@@ -305,6 +315,7 @@ void JudgeWithoutStacks(const JobState& job, Verdict* verdict) {
 
 void AddDeparture(const JobState& job, Verdict* verdict) {
   if (!MayDepart(*verdict)) return;
+  verdict->is_usual_elsewhere = IsOnAnotherThanUsual(job, *verdict);
   const size_t departing = FindDeparting(job, verdict);
   if (departing == verdict->places.size() || verdict->waiting_place.program.empty()) {
     JudgeWithoutStacks(job, verdict);

@@ -265,6 +265,8 @@ struct Verdict {
   std::string unclaimed;      // then: the ranks that no process has, "rank 3", or empty
   // Mismatches: the culprit's call is one of the step that it repeats.
   bool odd_call_is_usual = false;
+  // Mismatches: the culprit has always made its call in this place, but on another communicator.
+  bool is_usual_elsewhere = false;
   StartFault start_fault = StartFault::kNone;
   // The key of a store for which the waiting ranks wait, or the ranks that got another WORLD_SIZE;
   // empty if they wait for several keys, or unknown.

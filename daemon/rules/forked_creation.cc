@@ -74,25 +74,34 @@ std::optional<Fork> FindFork(const StuckCalls& calls, const std::vector<size_t>&
   return fork.other == nullptr ? std::nullopt : std::make_optional(fork);
 }
 
-// PyTorch's number of the group that the ranks make, -1 if it has none.
+// PyTorch's number of the group, -1 if it has none.
 int32_t NumberOf(const StuckCall& call) {
   int32_t number = -1;
-  const bool is_numbered = call.kind == StuckCall::Kind::kCreation &&
-                           call.communicator->kind == CommKind::kGloo &&
+  const bool is_numbered = call.communicator->kind == CommKind::kGloo &&
                            absl::SimpleAtoi(call.communicator->name, &number);
   return is_numbered ? number : -1;
 }
 
 enum class Decision : uint8_t { kNone, kMajority, kNumbers };
 
+bool HasOneOf(const Communicator& comm, const Processes& processes) {
+  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& member) {
+    return processes.count(member.second.process) != 0;
+  });
+}
+
 // PyTorch numbers the groups of a process by its calls of new_group(), and wants each call from all
 // ranks. So where two sides make a group of one size under two numbers, the side with the lesser
 // number has left out a call, which ended for the members of that group. A rank that is alone on
 // its side has rather made one too many.
+//
+// The side that is behind may be past the creation: it has found in the store what the members of
+// the other group of its number had left there, and waits in the first call.
 bool NumbersDecide(const Fork& fork) {
   const int32_t inside = NumberOf(*fork.creation), outside = NumberOf(*fork.other);
   if (inside < 0 || outside < 0 || inside == outside) return false;
   if (fork.creation->communicator->size != fork.other->communicator->size) return false;
+  if (HasOneOf(*fork.other->communicator, fork.inside)) return false;
   const Processes& ahead = inside > outside ? fork.inside : fork.outside;
   return ahead.size() > 1 || fork.inside.size() == fork.outside.size();
 }
@@ -153,8 +162,8 @@ std::optional<Verdict> JudgeForkedCreation(const JobState& job, const StuckCalls
     const bool is_inside = fork->inside.count(absent.process) != 0;
     if (are_inside_right || is_inside) s.absents.push_back(absent);
   }
-  std::optional<Verdict> verdict =
-      are_inside_right ? JudgeIncompleteCreation(s) : JudgeMissingRanks(s);
+  const bool is_creation = are_inside_right && call.kind == StuckCall::Kind::kCreation;
+  std::optional<Verdict> verdict = is_creation ? JudgeIncompleteCreation(s) : JudgeMissingRanks(s);
   if (!verdict) return verdict;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   // The rank that should make the id has gone on to a call with those that wait for it.

@@ -117,6 +117,11 @@ std::optional<Verdict> JudgeLeftCollective(const JobState& job, const StuckCalls
 std::optional<Verdict> JudgeLeftLibrary(const JobState& job, const StuckCalls& calls,
                                         const std::vector<size_t>& cycle, int64_t now_ns,
                                         const Limits& limits);
+// Like JudgeDeadlock(), for a rank that waits alone in a collective while several ranks wait for it
+// alone elsewhere. None if there is no such rank, or several.
+std::optional<Verdict> JudgeLeftAlone(const JobState& job, const StuckCalls& calls,
+                                      const std::vector<size_t>& cycle, int64_t now_ns,
+                                      const Limits& limits);
 // Like JudgeDeadlock(), for a send or receive whose peer has gone on to another call. Both ranks
 // are culprits. None if the sides of the cycle are alike: then no call is missing.
 std::optional<Verdict> JudgeUnmatchedTie(const JobState& job, const StuckCalls& calls,

@@ -217,6 +217,21 @@ bool AreAllSuspended(const JobState& job, const StuckCall& call) {
                      [&job](const Waiter& w) { return IsSuspended(job, w.process); });
 }
 
+// gloo's ranks connect to one another, by the addresses that they find in the store. Where the
+// addresses of an older group with the same number are there, a rank ends the creation without its
+// members, and others may still be inside it.
+void AddUnformed(const JobState& job, const Communicator& comm, RankFinder* finder,
+                 std::vector<StuckCall>* calls) {
+  if (comm.kind != CommKind::kGloo || UnknownRanks(comm).empty()) return;
+  const size_t begin = calls->size();
+  FindStuckCreation(job, comm, finder, calls);
+  for (size_t i = begin; i < calls->size(); ++i) {
+    for (Absent& absent : (*calls)[i].absents) {
+      absent.at_most = std::min(absent.at_most, Certainty::kLikely);
+    }
+  }
+}
+
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm,
                                       RankFinder* finder) {
   std::vector<StuckCall> calls;
@@ -224,6 +239,7 @@ std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& c
   const MemberSummary summary = SummarizeMembers(job, comm);
   if (!summary.has_formed) FindStuckCreation(job, comm, finder, &calls);
   if (summary.has_formed) FindStuckCollectives(job, comm, summary, finder, &calls);
+  if (summary.has_formed) AddUnformed(job, comm, finder, &calls);
   if (comm.counts_messages) {
     FindStuckMessages(job, comm, finder, &calls);
   } else if (summary.uses_p2p) {

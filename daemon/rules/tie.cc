@@ -12,7 +12,8 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostJudged = 4;  // ranks of a side, until one of them has a habit
+constexpr size_t kMostJudged = 4;          // ranks of a side, until one of them has a habit
+constexpr size_t kMostTieMembers = 65536;  // of all communicators: each is looked at
 
 CallToken TokenOf(CallArgs args, bool with_count) {
   if (!with_count) args.count = 0;
@@ -65,6 +66,12 @@ std::vector<const Communicator*> RecordedIn(const JobState& job) {
     comms.push_back(&comm);
   }
   return comms;
+}
+
+bool HasManyMembers(const std::vector<const Communicator*>& comms) {
+  size_t members = 0;
+  for (const Communicator* comm : comms) members += comm->members.size();
+  return members > kMostTieMembers;
 }
 
 // The index of the collective at this position; the number of calls if it is lost.
@@ -159,6 +166,18 @@ std::optional<TieDecision> DecideTie(const JobState& job, const Communicator& co
     return JudgeAmongAll(pasts.Of(comm.members.at(rank).process), comm, position);
   });
   return DecideBy(judged);
+}
+
+bool IsUsualElsewhere(const JobState& job, const Communicator& comm, const Member& member,
+                      uint64_t position) {
+  if (comm.has_siblings) return false;
+  const CallRecord* record = FindCollective(member, position);
+  const std::vector<const Communicator*> comms = RecordedIn(job);
+  if (record == nullptr || HasManyMembers(comms)) return false;
+  Pasts pasts(comms);
+  const JudgedSide side = JudgeAmongAll(pasts.Of(member.process), comm, position);
+  return side.judged.conduct == Conduct::kBroken && side.expected_on != 0 &&
+         SignatureOf(side.expected) == SignatureOf(record->args);
 }
 
 }  // namespace rollcall

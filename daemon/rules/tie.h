@@ -15,7 +15,7 @@ namespace rollcall {
 
 struct TieDecision {
   size_t kept = 0;           // index of the side that keeps its habit
-  Habit habit;               // that all other sides break
+  rollcall::Habit habit;     // that all other sides break
   CallArgs expected;         // the call of that habit
   uint64_t expected_on = 0;  // its communicator, if it is another one
 };
@@ -26,5 +26,10 @@ struct TieDecision {
 std::optional<TieDecision> DecideTie(const JobState& job, const Communicator& comm,
                                      const std::vector<const std::vector<int32_t>*>& sides,
                                      uint64_t position);
+
+// True if the member's call at this position is the one that its process has always made there, but
+// on another communicator. False where that is not known, and in jobs with very many ranks.
+bool IsUsualElsewhere(const JobState& job, const Communicator& comm, const Member& member,
+                      uint64_t position);
 
 }  // namespace rollcall

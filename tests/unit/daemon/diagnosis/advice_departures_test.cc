@@ -96,6 +96,32 @@ TEST(AdviceDeparturesTest, FullTensorIsNotAForwardPass) {
   EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
 }
 
+// It has passed the wrong group to its usual call, and is in no other step than the others.
+TEST(AdviceDeparturesTest, AUsualCallOnAnotherCommunicatorIsNotBehindTheLoop) {
+  Verdict v =
+      Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(256), 26, {"count"}),
+               "distributed_c10d.all_reduce train.main",
+               "distributed_c10d.all_reduce train.train_step train.main");
+  EXPECT_EQ(AdviceFor(v).front().id, "uneven-inputs");
+  v.is_usual_elsewhere = true;
+  EXPECT_EQ(AdviceFor(v).front().id, "communicators-in-one-order");
+  EXPECT_FALSE(Has(AdviceFor(v), "uneven-inputs"));
+  v.divergence = DivergenceKind::kSkipped;
+  EXPECT_FALSE(Has(AdviceFor(v), "skipped-call"));
+}
+
+// It is past the line of new_group() at which the others wait, but in another group.
+TEST(AdviceDeparturesTest, AGroupThatWasNotMadeByAllIsNotAStepLeftOut) {
+  Verdict v =
+      Standing(Make(Cause::kInitIncomplete, {Op::kProcessGroupGloo}, 0),
+               "distributed_c10d.all_reduce train.main", "distributed_c10d.new_group train.main");
+  v.communicator_kind = CommKind::kGloo;
+  v.departure.kind = StackDeparture::Kind::kSkipped;
+  EXPECT_EQ(AdviceFor(v).front().id, "skipped-call");
+  v.divergence = DivergenceKind::kSkipped;
+  EXPECT_EQ(AdviceFor(v).front().id, "split-on-all-ranks");
+}
+
 // A loop over metrics, of which one rank has one more, is not a loop of training.
 TEST(AdviceDeparturesTest, AdvisesOnAMetricSyncedAloneInAnAbandonedLoop) {
   Verdict v =

@@ -183,6 +183,49 @@ TEST(NumberedGroupsTest, TheRanksThatHaveMadeFewerGroupsHaveLeftOneOut) {
   }
 }
 
+// They have found the addresses of the pair in the store, and one of them is past the creation, or
+// both are.
+TEST(NumberedGroupsTest, TheRanksThatAreBehindMayWaitInTheirFirstCall) {
+  for (const std::vector<int>& past : std::vector<std::vector<int>>{{2, 3}, {3}, {2}}) {
+    JobBuilder job = NumberedGroups(4, {0, 1});
+    job.On(21);
+    for (const int rank : past) job.member(rank).state = MemberState::kReady;
+    job.Enter(past, At(10), AllReduce(2));
+    const Verdict v = First(job);
+    EXPECT_EQ(v.cause, Cause::kInitIncomplete) << v.summary;
+    EXPECT_EQ(Blamed(v), (Ranks{2, 3})) << v.summary;
+    EXPECT_EQ(v.communicator_name, "2");
+    EXPECT_EQ(v.certainty, Certainty::kLikely);
+  }
+}
+
+// Without the pair's ranks, which are elsewhere: they have not joined the group that rank 3 has.
+TEST(NumberedGroupsTest, ARankPastTheCreationDoesNotShowThatAllHaveJoined) {
+  JobBuilder job = NumberedGroups(4, {0, 1});
+  job.state.communicators.erase(22);
+  for (const size_t process : {0, 1}) job.state.processes[process].blocked.clear();
+  job.On(21);
+  job.member(3).state = MemberState::kReady;
+  const Verdict v = First(job);
+  EXPECT_EQ(v.cause, Cause::kInitIncomplete) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{0, 1})) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+}
+
+// An older group of all, in which both sides are.
+TEST(NumberedGroupsTest, ACallOnAGroupOfBothSidesHasNoNumberToCompare) {
+  JobBuilder job(4);
+  job.AddCommunicator(21, "1", {0, 1, 2, 3});
+  job.comm().kind = CommKind::kGloo;
+  job.Finish(4);
+  job.Enter({2, 3}, At(10));
+  job.AddCommunicator(22, "2", {0, 1, 2, 3});
+  job.comm().kind = CommKind::kGloo;
+  for (const int rank : {0, 1}) job.Initializing(rank, At(10));
+  for (const int rank : {2, 3}) job.comm().members.erase(rank);
+  EXPECT_EQ(First(job).cause, Cause::kDeadlock);
+}
+
 TEST(NumberedGroupsTest, APairOfManyRanksIsNoMistakeOfThePair) {
   EXPECT_EQ(Blamed(First(NumberedGroups(6, {0, 1}))), (Ranks{2, 3, 4, 5}));
 }

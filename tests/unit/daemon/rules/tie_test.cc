@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ties that the ranks' own pasts decide.
+#include "daemon/rules/tie.h"
+
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -154,6 +156,20 @@ TEST(TieTest, TheCallsOnOtherCommunicatorsShowTheHabit) {
            "each of its last 12 steps of 5 calls, and called AllReduce(float32 x 1, sum) on "
            "communicator \"dp 1\" this time"))
       << v.evidence.back();
+  const Communicator& dp = grid.job.state.communicators.at(kDp13);
+  const uint64_t position = grid.job.member(0).entered - 1;
+  EXPECT_TRUE(IsUsualElsewhere(grid.job.state, dp, dp.members.at(0), position));
+  EXPECT_FALSE(IsUsualElsewhere(grid.job.state, dp, dp.members.at(1), position));
+  EXPECT_FALSE(IsUsualElsewhere(grid.job.state, dp, dp.members.at(0), position + 1));
+}
+
+TEST(TieTest, AnotherCallThanTheUsualOneIsUsualNowhere) {
+  Grid grid(12);
+  grid.job.On(kDp13);
+  grid.job.Enter({0}, At(12), AllReduce(7));
+  const Communicator& dp = grid.job.state.communicators.at(kDp13);
+  EXPECT_FALSE(
+      IsUsualElsewhere(grid.job.state, dp, dp.members.at(0), grid.job.member(0).entered - 1));
 }
 
 // After three steps, no calls show a habit.
