@@ -111,7 +111,7 @@ class LookDeskTest : public testing::Test {
     if (asked.ask_ras()) {
       ras_asked_.push_back(asked);
       if (!has_ras_) return true;
-      reply.mutable_ras()->set_text(CountsOf(asked));
+      reply.mutable_ras()->set_text(Counts());
       desk_.OnRanks(name, reply);
       return true;
     }
@@ -132,16 +132,17 @@ class LookDeskTest : public testing::Test {
     return true;
   }
 
-  // The second of these ranks is one call behind.
-  static std::string CountsOf(const v1::LookAtRanks& asked) {
+  // The counts of the whole job, of which rank 1 is one call behind.
+  static std::string Counts() {
     std::vector<std::string> ranks;
-    for (int i = 0; i < asked.processes_size(); ++i) {
-      ranks.push_back(absl::StrCat(
-          "{\"rank\": ", i, ", \"host\": \"10.0.0.1\", \"pid\": ", asked.processes(i).pid(),
-          ", \"cuda_dev\": 0, ", "\"collective_counts\": {\"AllReduce\": ", 5 - i, "}}"));
+    for (int rank = 0; rank < 4; ++rank) {
+      ranks.push_back(absl::StrCat("{\"rank\": ", rank, ", \"host\": \"10.0.0.", rank / 2,
+                                   "\", \"pid\": ", 4000 + rank % 2, ", \"cuda_dev\": 0, ",
+                                   "\"collective_counts\": {\"AllReduce\": ", rank == 1 ? 4 : 5,
+                                   "}}"));
     }
-    return absl::StrCat("{\"nccl_version\": \"2.29.2\", \"communicators\": [{\"hash\": \"0xa\", ",
-                        "\"ranks\": [", absl::StrJoin(ranks, ", "), "]}]}");
+    return absl::StrCat("{\"nccl_version\": \"2.29.2\", \"communicators\": [{\"hash\": ",
+                        "\"0xa\", \"ranks\": [", absl::StrJoin(ranks, ", "), "]}]}");
   }
 
   std::set<std::string> gone_, silent_;
@@ -218,7 +219,8 @@ TEST_F(LookDeskTest, AsksTheRasOfAJobThatHangsOnceOnOneHost) {
   EXPECT_THAT(looks->front().ras(0).asked_for(), ElementsAre(4000, 4001));
   const std::vector<LookedAtJob> jobs = JudgeWithRas(*looks);
   ASSERT_THAT(jobs, SizeIs(1));
-  EXPECT_THAT(jobs[0].incident.verdicts(0).evidence(), Contains(HasSubstr("NCCL's RAS")));
+  EXPECT_THAT(jobs[0].incident.verdicts(0).evidence(),
+              Contains(HasSubstr("NCCL's RAS blames the same")));
 }
 
 TEST_F(LookDeskTest, AsksNoRasWhereTheCallerDoesNotWantItOrSeesAPart) {
