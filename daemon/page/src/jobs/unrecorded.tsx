@@ -44,8 +44,8 @@ function Logs({ logs }: { logs: DiagnosedLog[] }) {
       {logs.slice(0, kMostLogs).map((log) => (
         <>
           <p>
-            {log.ranks.length === 1 ? "rank" : "ranks"} {ranksInShort(log.ranks)} on{" "}
-            {log.host}: {log.path}
+            {log.ranks.length === 1 ? "rank" : "ranks"} {ranksInShort(log.ranks)} on {log.host}:{" "}
+            {log.path}
           </p>
           <pre>{log.lines.slice(-kMostLogLines).join("\n")}</pre>
         </>
