@@ -14,8 +14,7 @@ namespace rollcall {
 namespace {
 
 constexpr char kNotAskedThere[] =
-    "it was not asked: the agents of its hosts are at several daemons, or the daemon is of another "
-    "release";
+    "it was not asked: agents of its hosts are at other daemons, or the daemon is of another release";
 
 bool UsesNccl(const v1::ProcessLook& process) {
   return std::find(process.libraries().begin(), process.libraries().end(), "nccl") !=

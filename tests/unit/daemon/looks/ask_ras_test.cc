@@ -153,7 +153,7 @@ TEST(AskRasTest, TheAnswersInALookAreEachUsedOnce) {
   EXPECT_EQ(JudgeWithRas({look}).at(0).incident.verdicts(0).culprit_ranks(), "1");
   look.mutable_ras(0)->set_asked_for(0, 1);  // of other processes
   look.mutable_ras()->RemoveLast();
-  EXPECT_THAT(JudgeWithRas({look}).at(0).unseen, Contains(HasSubstr("at several daemons")));
+  EXPECT_THAT(JudgeWithRas({look}).at(0).unseen, Contains(HasSubstr("at other daemons")));
 }
 
 TEST(AskRasTest, FramesThatCreateOrEndACommunicator) {
