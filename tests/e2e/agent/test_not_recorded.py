@@ -130,6 +130,7 @@ def test_neither_a_pipe_nor_a_file_of_others_is_a_log(host, daemon, start_ranks,
     assert [log["ranks"] for log in look.incidents[0]["look"]["logs"]] == [[2]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["--stacks=off", "--host-facts=off"])
 def test_no_log_leaves_a_host_that_forbids_it(host, daemon, start_ranks, tmp_path, where):
     host.agent(daemon, where, privileges=())
@@ -185,6 +186,7 @@ def test_a_look_has_the_counts_of_nccls_ras(host, daemon, start_ranks_with_ras, 
     assert any("NCCL's RAS blames the same" in line for line in verdict["evidence"])
 
 
+@pytest.mark.long
 def test_the_agent_asks_no_ras_that_a_question_could_end(host, daemon, start_ranks_with_ras, tmp_path):
     host.agent(daemon, privileges=())
     start_ranks_with_ras("2.27.3")
