@@ -7,7 +7,7 @@
 #include "agent/collector/collector.h"
 #include "base/read_file.h"
 #include "cli/flight_recorder/dump.h"
-#include "cli/ras/ras_output.h"
+#include "daemon/ras/ras_output.h"
 
 namespace rollcall {
 namespace {

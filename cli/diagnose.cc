@@ -26,7 +26,6 @@
 #include "base/durations.h"
 #include "cli/commands.h"
 #include "cli/diagnose/ask_for_dump.h"
-#include "cli/diagnose/ask_ras.h"
 #include "cli/diagnose/by_daemon.h"
 #include "cli/diagnose/elsewhere.h"
 #include "cli/diagnose/gather.h"
@@ -35,6 +34,7 @@
 #include "cli/diagnose/say_logs.h"
 #include "cli/remote/remote_script.h"
 #include "cli/usage.h"
+#include "daemon/looks/ask_ras.h"
 #include "daemon/looks/judge.h"
 #include "daemon/looks/unanswered.h"
 #include "daemon/report/report_files.h"
@@ -235,7 +235,7 @@ Looks LookHere(LookOptions options, const Flags& flags, const Tell& tell,
   Looks looks = {GatherLook(options)};
   *jobs = JudgeLooks(looks);
   AskRasOfJobs(
-      &looks, jobs,
+      looks, jobs,
       [&](const RasPlace& place) {
         tell("asking NCCL's RAS");
         RasQuestion question;
@@ -253,8 +253,9 @@ absl::StatusOr<Looks> LookAndJudge(const Flags& flags, const LookOptions& option
                                    std::vector<LookedAtJob>* jobs) {
   if (flags.by_daemon.is_typed) {
     absl::StatusOr<Looks> looks =
-        LookByDaemon(flags.by_daemon, flags.names.front(), options.apart_ns, tell);
-    if (looks.ok()) *jobs = JudgeLooks(*looks);
+        LookByDaemon(flags.by_daemon, flags.names.front(), options.apart_ns,
+                     RasUseOf(flags.elsewhere) != RasUse::kNever, tell);
+    if (looks.ok()) *jobs = JudgeWithRas(*looks);
     return looks;
   }
   if (!flags.elsewhere.is_elsewhere()) return LookHere(options, flags, tell, jobs);
@@ -264,7 +265,7 @@ absl::StatusOr<Looks> LookAndJudge(const Flags& flags, const LookOptions& option
       elsewhere->Look([&flags](int64_t apart_ns) { return ArgumentsThere(flags, apart_ns); }, tell);
   *jobs = JudgeLooks(looks);
   AskRasOfJobs(
-      &looks, jobs,
+      looks, jobs,
       [&](const RasPlace& place) {
         tell("asking NCCL's RAS");
         return elsewhere->AskRas(place);
@@ -311,6 +312,10 @@ std::string WrongByDaemon(const Flags& flags) {
     return "--daemon looks through the agents: leave out --hosts, --slurm and --kubernetes";
   }
   if (!flags.user.empty()) return "--user is for this host: with --daemon, name the job";
+  if (RasUseOf(flags.elsewhere) == RasUse::kAlways) {
+    return "--daemon asks NCCL's RAS only where that is safe: --ras=always is for this host, "
+           "--hosts, --slurm and --kubernetes";
+  }
   return flags.dump_flight_recorder ? "--dump-flight-recorder is for this host" : "";
 }
 

@@ -83,6 +83,10 @@ void AgentHub::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& rep
   if (!looks_.OnHostFacts(agent, reply)) host_facts_.OnReply(agent, reply);
 }
 
+void AgentHub::OnRanks(const AgentName& agent, const v1::LookAtRanksReply& reply) {
+  looks_.OnRanks(agent, reply);
+}
+
 void AgentHub::OnConnected(const AgentName& agent) {
   spdlog::debug("the agent of {} connected", agent.host);
   parts_.store->agents()->Connected(agent);

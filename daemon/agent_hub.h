@@ -53,6 +53,7 @@ class AgentHub : public AgentSink {
               std::function<void()> applied) override;
   void OnStackReply(const AgentName& agent, const v1::StackReply& reply) override;
   void OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) override;
+  void OnRanks(const AgentName& agent, const v1::LookAtRanksReply& reply) override;
   void OnUnrecorded(const AgentName& agent, const v1::UnrecordedProcesses& list) override;
   void OnConnected(const AgentName& agent) override;
   void OnDisconnected(const AgentName& agent) override;

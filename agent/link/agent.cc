@@ -65,6 +65,16 @@ HostFactsOptions HostFactsFrom(const AgentOptions& options) {
   return facts;
 }
 
+LookServiceOptions LooksFrom(const AgentOptions& options) {
+  LookServiceOptions looks;
+  looks.proc_root = options.collector.proc_root;
+  looks.is_on = options.stacks_on;
+  looks.logs_on = options.host_facts.is_on;
+  looks.redactor = options.collector.redactor;
+  looks.allowance = options.look_allowance;
+  return looks;
+}
+
 // No later try helps, unless somebody changes a certificate, a token or a grant.
 bool IsRefusal(const grpc::Status& failure) {
   return failure.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
@@ -82,7 +92,8 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
       collector_(options_.collector),
       host_hangs_(options_.host_hangs, &collector_.served()),
       stacks_(StacksFrom(options_), &collector_.served(), &unrecorded_, &inbox_),
-      host_facts_(HostFactsFrom(options_), &collector_.served(), &unrecorded_, &inbox_),
+      host_facts_(HostFactsFrom(options_), LooksFrom(options_), &collector_.served(), &unrecorded_,
+                  &inbox_),
       quit_answers_(options_.collector.directory, options_.collector.proc_root,
                     options_.stack_namer),
       pauses_(options_.tick_ns) {}

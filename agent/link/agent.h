@@ -61,7 +61,7 @@ struct AgentOptions {
   HostFactsOptions host_facts;
   // Several agents in one process share this. nullptr if the agent is alone, and has one daemon for
   // all jobs.
-  std::shared_ptr<StackAllowance> stack_allowance;
+  std::shared_ptr<StackAllowance> stack_allowance, look_allowance;
   std::shared_ptr<StackNamer> stack_namer;
   std::shared_ptr<SampleEffects> sample_effects;
   std::shared_ptr<StreamWatcher> watcher;

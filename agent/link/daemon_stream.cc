@@ -61,6 +61,7 @@ void DaemonStream::TakeIn(const v1::DaemonMessage& message) {
   if (message.has_gather_host_facts()) {
     to_.host_facts->TakeIn(number_, message.gather_host_facts());
   }
+  if (message.has_look_at_ranks()) to_.host_facts->TakeIn(number_, message.look_at_ranks());
 }
 
 void DaemonStream::SetWelcomed(const v1::Welcome& welcome) {

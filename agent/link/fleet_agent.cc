@@ -30,6 +30,7 @@ constexpr char kGiven[] = "daemons";
 AgentOptions ShareLimits(AgentOptions options) {
   options.answers_quit = false;
   options.stack_allowance = std::make_shared<StackAllowance>(options.max_stacks_per_minute);
+  options.look_allowance = std::make_shared<StackAllowance>(LookService::kMostPerMinute);
   options.sample_effects = std::make_shared<SampleEffects>();
   if (options.stack_namer == nullptr) {
     options.stack_namer = std::make_shared<StackNamer>(options.collector.proc_root);

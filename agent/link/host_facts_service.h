@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "agent/host_facts/gather.h"
-#include "agent/link/stack_allowance.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
+#include "agent/stacks/stack_allowance.h"
 #include "base/mutex.h"
 #include "base/throttle.h"
 #include "rollcall/v1/agent.pb.h"

@@ -23,12 +23,12 @@
 
 #include "agent/collector/served_segments.h"
 #include "agent/link/sample_effects.h"
-#include "agent/link/stack_allowance.h"
 #include "agent/link/stack_patience.h"
 #include "agent/outside/descendants.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/stacks/any_stack_taker.h"
+#include "agent/stacks/stack_allowance.h"
 #include "agent/stacks/stack_namer.h"
 #include "base/monotonic_clock.h"
 #include "base/mutex.h"

@@ -16,7 +16,7 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kNsOfMillisecond = kSecond / 1000;
-constexpr std::chrono::seconds kBesides{30};  // as the daemon takes besides, and more
+constexpr std::chrono::seconds kBesides{60};  // as the daemon takes besides, and more
 
 absl::Status Failed(const grpc::Status& status, const DaemonLookFlags& flags,
                     const DaemonChannels& channels) {
@@ -34,7 +34,7 @@ absl::Status Failed(const grpc::Status& status, const DaemonLookFlags& flags,
 }  // namespace
 
 absl::StatusOr<std::vector<v1::HostLook>> LookByDaemon(
-    const DaemonLookFlags& flags, const std::string& job, int64_t apart_ns,
+    const DaemonLookFlags& flags, const std::string& job, int64_t apart_ns, bool asks_ras,
     const std::function<void(const std::string&)>& tell) {
   const auto channels = DaemonChannels::Open(flags.daemon);
   if (!channels.ok()) return channels.status();
@@ -42,6 +42,7 @@ absl::StatusOr<std::vector<v1::HostLook>> LookByDaemon(
   request.set_job(job);
   request.set_tenant(flags.tenant);
   request.set_apart_ms(static_cast<int32_t>(apart_ns / kNsOfMillisecond));
+  request.set_without_ras(!asks_ras);
   tell("the agents of its hosts look at the job");
   const auto stub = v1::Query::NewStub((*channels)->Connect());
   grpc::ClientContext context;

@@ -20,10 +20,10 @@ struct DaemonLookFlags {
   bool is_typed = false;  // --daemon is on the command line, not only in the environment
 };
 
-// `apart_ns`: from the first to the last sample of one process. `tell`: as in LookOptions. An error
-// is for people.
+// `apart_ns`: from the first to the last sample of one process. `asks_ras`: the daemon has NCCL's
+// RAS asked where that is safe. `tell`: as in LookOptions. An error is for people.
 absl::StatusOr<std::vector<v1::HostLook>> LookByDaemon(
-    const DaemonLookFlags& flags, const std::string& job, int64_t apart_ns,
+    const DaemonLookFlags& flags, const std::string& job, int64_t apart_ns, bool asks_ras,
     const std::function<void(const std::string&)>& tell);
 
 }  // namespace rollcall

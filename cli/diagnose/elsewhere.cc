@@ -156,7 +156,7 @@ std::vector<v1::HostLook> Elsewhere::LookTwice(
 
 v1::RasAnswer Elsewhere::AskRas(const RasPlace& place) const {
   if (place.changes_communicators && RasUseOf(flags_) == RasUse::kIfSafe)
-    return RefusalWhileCommunicatorsChange();
+    return RefusalWhileCommunicatorsChange(RasQuestion().insistence);
   RemoteWork work;
   work.arguments = {"diagnose", absl::StrCat("--ras=", flags_.ras),
                     absl::StrCat("--ras-of=", absl::StrJoin(place.pids, ","))};

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/diagnose/ask_ras.h"
+#include "agent/ras/ask_job.h"
 #include "cli/remote/look_at_hosts.h"
+#include "daemon/looks/ask_ras.h"
 #include "rollcall/v1/look.pb.h"
 
 namespace CLI {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/collector/mapped_libraries.h"
 #include "agent/outside/connections.h"
 #include "agent/processes/pod_environment.h"
 #include "agent/processes/proc_files.h"
@@ -29,7 +30,6 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kMapsTimeoutNs = 200'000'000;  // of one process
 constexpr int64_t kConnectionsTimeoutNs = 600'000'000;
 // With named processes: for the stats of all, and for their relatives at least.
 constexpr int64_t kStatsTimeoutNs = 1'000'000'000;
@@ -46,17 +46,6 @@ std::optional<uid_t> OwnerOf(const std::string& proc_root, pid_t pid) {
   const std::string path = absl::StrCat(proc_root, "/", pid);
   if (stat(path.c_str(), &about) != 0) return std::nullopt;
   return about.st_uid;
-}
-
-std::vector<std::string> ReadLibraries(const std::string& proc_root, pid_t pid) {
-  std::set<std::string> libraries;
-  const auto look = [&libraries](absl::string_view line) {
-    const absl::string_view library = LibraryOf(line);
-    if (!library.empty()) libraries.emplace(library);
-  };
-  static_cast<void>(
-      ForEachProcLine(ProcPath(proc_root, pid, "maps"), MonotonicNs() + kMapsTimeoutNs, look));
-  return {libraries.begin(), libraries.end()};
 }
 
 bool HasThreadOfRank(const std::string& proc_root, pid_t pid) {

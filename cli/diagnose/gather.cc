@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/collector/collector.h"
 #include "agent/collector/redact_update.h"
+#include "agent/logs/logs.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
@@ -22,14 +23,13 @@
 #include "base/user_names.h"
 #include "cli/diagnose/find.h"
 #include "cli/diagnose/host_facts.h"
-#include "cli/diagnose/logs.h"
 #include "cli/diagnose/process_look.h"
 #include "cli/diagnose/ranks.h"
 #include "cli/diagnose/read_each.h"
 #include "cli/diagnose/take_samples.h"
-#include "cli/remote/look_limits.h"
 #include "daemon/looks/unanswered.h"
 #include "interpose/environment.h"
+#include "proto/look_limits.h"
 
 namespace rollcall {
 namespace {
@@ -238,8 +238,12 @@ class LookGatherer {
     wanted.proc_root = options_.proc_root;
     wanted.patience_ns = kLogsShareNs;
     wanted.redactor = options_.redactor;
-    const std::vector<v1::ProcessLook*> living = Living();
-    for (v1::LogEnd& log : ReadLogs({living.begin(), living.end()}, wanted, threads_.get()))
+    std::vector<LogWriter> writers;
+    for (const v1::ProcessLook* look : Living()) {
+      const v1::ProcessUpdate& process = look->process();
+      writers.push_back({{process.pid(), process.start_time()}, process.identity().uid()});
+    }
+    for (v1::LogEnd& log : ReadLogs(writers, wanted, threads_.get()))
       *look_.add_logs() = std::move(log);
   }
 

@@ -10,9 +10,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/clean_text.h"
-#include "cli/remote/look_limits.h"
 #include "daemon/access/clean_message.h"
 #include "daemon/agents/parsed_size.h"
+#include "proto/look_limits.h"
 
 namespace rollcall {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "cli/remote/look_frame.h"
-#include "cli/remote/look_limits.h"
 #include "cli/remote/remote_script.h"
+#include "proto/look_limits.h"
 
 namespace rollcall {
 namespace {

@@ -363,6 +363,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     if (message.has_host_facts() && has_greeted()) {
       impl_->sink()->OnHostFacts(name_, message.host_facts());
     }
+    if (message.has_ranks() && has_greeted()) impl_->sink()->OnRanks(name_, message.ranks());
     if (message.has_unrecorded() && has_greeted()) {
       impl_->sink()->OnUnrecorded(name_, message.unrecorded());
     }

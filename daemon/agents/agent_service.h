@@ -31,6 +31,7 @@ class Access;
 namespace v1 {
 class DaemonMessage;
 class HostFactsReply;
+class LookAtRanksReply;
 class StackReply;
 class Tick;
 class UnrecordedProcesses;
@@ -47,6 +48,8 @@ class AgentSink {
                       std::function<void()> applied) = 0;
   virtual void OnStackReply(const AgentName& agent, const v1::StackReply& reply) = 0;
   virtual void OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) = 0;
+  // To LookAtRanks.
+  virtual void OnRanks(const AgentName& agent, const v1::LookAtRanksReply& reply) = 0;
   virtual void OnUnrecorded(const AgentName& agent, const v1::UnrecordedProcesses& list) = 0;
   virtual void OnConnected(const AgentName& agent) = 0;
   virtual void OnDisconnected(const AgentName& agent) = 0;

@@ -20,6 +20,14 @@ v1::Diagnosis OneToProto(LookedAtJob job, const std::vector<std::string>& of_hos
   for (std::string& host : job.hosts) diagnosis.add_hosts(std::move(host));
   for (std::string& line : job.unseen) diagnosis.add_unseen(std::move(line));
   for (const std::string& line : of_hosts) diagnosis.add_unseen(line);
+  for (LogOfRanks& of : job.logs) {
+    v1::DiagnosedLog* log = diagnosis.add_logs();
+    log->mutable_ranks()->Assign(of.ranks.begin(), of.ranks.end());
+    log->set_host(std::move(of.host));
+    log->set_path(of.log.path());
+    log->set_quiet_seconds(of.log.quiet_seconds());
+    *log->mutable_lines() = std::move(*of.log.mutable_lines());
+  }
   *diagnosis.mutable_incident() = std::move(job.incident);
   diagnosis.mutable_incident()->clear_stacks();
   diagnosis.mutable_incident()->clear_stack_tree();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
@@ -12,8 +13,10 @@
 #include "base/cut_text.h"
 #include "base/durations.h"
 #include "daemon/agents/stack_limits.h"
+#include "daemon/looks/judge.h"
 #include "daemon/looks/unanswered.h"
 #include "daemon/model/client_limits.h"
+#include "proto/look_limits.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -28,10 +31,19 @@ constexpr int64_t kLongestApartNs = 60 * kSecond;
 constexpr int64_t kBesidesNs = 15 * kSecond;
 // For the facts about a host, once its stacks are there. An agent of an earlier release gives none.
 constexpr int64_t kFactsBesidesNs = 2 * kSecond;
+// For all questions to NCCL's RAS of a look, and for one: longer than an agent takes.
+constexpr int64_t kAllRasNs = 30 * kSecond;
+constexpr int64_t kOneRasNs = 11 * kSecond;
+constexpr int64_t kBetweenCountsNs = 3 * kSecond;
+constexpr size_t kMostRasOfHost = 8;
 constexpr std::chrono::milliseconds kWakeEvery{100};
+constexpr size_t kLongestPath = 1024, kLongestLine = 512;  // of a log
 constexpr char kNoAnswer[] = "its agent did not answer in time";
+constexpr char kGivenUp[] = "the caller no longer waits for the look";
 constexpr char kNotConnected[] = "its agent is not connected";
 constexpr char kFactsLeftOut[] = "left out, because what the hosts of the job show is too large";
+constexpr char kRasLate[] =
+    "the agent of its host did not answer in time, or is of an earlier release";
 
 // Equal for callers who see the same jobs.
 std::string ScopeOf(const Tenants& tenants) {
@@ -62,6 +74,45 @@ v1::Evidence LimitedEvidence(const v1::Evidence& told, int64_t now_ns) {
   return evidence;
 }
 
+// Of these ranks. The agent may be a stranger's.
+v1::LogEnd LimitedLog(const v1::LogEnd& told, const std::map<Ref, int>& ranks) {
+  v1::LogEnd log;
+  log.set_path(CutText(told.path(), kLongestPath));
+  log.set_quiet_seconds(std::isfinite(told.quiet_seconds()) ? std::max(told.quiet_seconds(), 0.0)
+                                                            : 0);
+  const std::set<int32_t> pids(told.pids().begin(), told.pids().end());
+  for (const auto& [ref, at] : ranks) {
+    if (pids.count(ref.first) > 0) log.add_pids(ref.first);
+  }
+  for (int i = 0; i < std::min(told.lines_size(), kMostLinesOfLog); ++i)
+    log.add_lines(CutText(told.lines(i), kLongestLine));
+  return log;
+}
+
+v1::RasAnswer LimitedRas(const v1::RasAnswer& told) {
+  v1::RasAnswer answer;
+  answer.set_address(CutText(told.address(), limits::kName));
+  answer.set_text(CutText(told.text(), kMostRasText));
+  answer.set_error(CutText(told.error(), kLongestLine));
+  return answer;
+}
+
+v1::RasAnswer WithoutRas(const std::string& why) {
+  v1::RasAnswer answer;
+  answer.set_error(why);
+  return answer;
+}
+
+void AddRefs(const std::map<Ref, int>& ranks,
+             google::protobuf::RepeatedPtrField<v1::ProcessRef>* to) {
+  for (const auto& [ref, at] : ranks) {
+    if (to->size() == LookDesk::kMostProcessesOfFacts) return;
+    v1::ProcessRef* process = to->Add();
+    process->set_pid(ref.first);
+    process->set_start_time(ref.second);
+  }
+}
+
 }  // namespace
 
 // One look. Guarded by the desk's mutex.
@@ -78,9 +129,11 @@ class LookDesk::Running {
     size_t rounds = 0;  // that have begun
     int64_t begun_ns = 0;
     bool is_gone = false;
-    bool awaits_facts = true;
+    bool awaits_facts = true, awaits_ranks = true;
+    uint64_t ras_number = 0;  // of the question to RAS that is open; 0 if none is
+    std::optional<v1::RasAnswer> ras;
     int64_t answered_ns = 0;  // the last stack
-    size_t bytes = 0;         // of the samples and the facts
+    size_t bytes = 0;         // of all that it shows
   };
 
   Running(ListedJob job, Asker asker, const Sizes& most, int64_t apart_ns, int64_t now_ns)
@@ -111,7 +164,8 @@ class LookDesk::Running {
   bool IsDone(int64_t now_ns) const {
     return std::all_of(parts_.begin(), parts_.end(), [now_ns](const Part& part) {
       const bool has_stacks = part.open.empty() && part.rounds == kSamples;
-      const bool has_all = !part.awaits_facts || now_ns - part.answered_ns > kFactsBesidesNs;
+      const bool has_all =
+          (!part.awaits_facts && !part.awaits_ranks) || now_ns - part.answered_ns > kFactsBesidesNs;
       return part.is_gone || (has_stacks && has_all);
     });
   }
@@ -121,13 +175,51 @@ class LookDesk::Running {
     v1::DaemonMessage message;
     v1::GatherHostFacts* gather = message.mutable_gather_host_facts();
     gather->set_request(part.number);
-    for (const auto& [ref, at] : part.at) {
-      if (gather->processes_size() == kMostProcessesOfFacts) break;
-      v1::ProcessRef* of = gather->add_processes();
-      of->set_pid(ref.first);
-      of->set_start_time(ref.second);
-    }
+    AddRefs(part.at, gather->mutable_processes());
     return message;
+  }
+
+  static v1::DaemonMessage AskForLogs(const Part& part) {
+    v1::DaemonMessage message;
+    message.mutable_look_at_ranks()->set_request(part.number);
+    AddRefs(part.at, message.mutable_look_at_ranks()->mutable_processes());
+    return message;
+  }
+
+  static v1::DaemonMessage AskForRas(const RasPlace& place, const Part& part) {
+    v1::DaemonMessage message;
+    v1::LookAtRanks* asked = message.mutable_look_at_ranks();
+    asked->set_request(part.ras_number);
+    asked->set_ask_ras(true);
+    asked->set_changes_communicators(place.changes_communicators);
+    const std::set<pid_t> pids(place.pids.begin(), place.pids.end());
+    std::map<Ref, int> of_nccl;
+    for (const auto& [ref, at] : part.at) {
+      if (pids.count(ref.first) > 0) of_nccl[ref] = at;
+    }
+    AddRefs(of_nccl, asked->mutable_processes());
+    return message;
+  }
+
+  void AddRanks(const v1::LookAtRanksReply& reply, Part* part) {
+    if (!part->awaits_ranks) return;
+    part->awaits_ranks = false;
+    for (const v1::LogEnd& told : reply.logs()) {
+      v1::LogEnd log = LimitedLog(told, part->at);
+      if (log.pids().empty() || !HasRoom(log.ByteSizeLong(), part)) continue;
+      if (part->look.logs_size() == kMostLogsOfLook) break;
+      *part->look.add_logs() = std::move(log);
+    }
+    const std::set<int32_t> of_nccl(reply.of_nccl().begin(), reply.of_nccl().end());
+    for (const auto& [ref, at] : part->at) {
+      if (of_nccl.count(ref.first) > 0) part->look.mutable_processes(at)->add_libraries("nccl");
+    }
+  }
+
+  void AddRas(const v1::RasAnswer& told, Part* part) {
+    part->ras_number = 0;
+    part->ras = LimitedRas(told);
+    if (!HasRoom(part->ras->ByteSizeLong(), part)) part->ras = WithoutRas(kFactsLeftOut);
   }
 
   void AddFacts(const v1::HostFacts& facts, Part* part) {
@@ -204,8 +296,14 @@ absl::StatusOr<std::vector<v1::HostLook>> LookDesk::Look(const v1::LookRequest& 
   if (!job.ok()) return job.status();
   absl::StatusOr<std::shared_ptr<Running>> look = Begin(request, tenants, who, *std::move(job));
   if (!look.ok()) return look.status();
-  const absl::Status status = AwaitAll(look->get(), goes_on);
-  std::vector<v1::HostLook> looks = End(look->get());
+  absl::Status status = AwaitAll(look->get(), goes_on);
+  std::vector<v1::HostLook> looks = Finish(look->get());
+  const bool asks_ras = !request.without_ras() && request.hosts().empty();
+  if (status.ok() && asks_ras) {
+    AskRasOf(look->get(), goes_on, &looks);
+    if (!goes_on()) status = absl::CancelledError(kGivenUp);
+  }
+  Forget(look->get());
   if (!status.ok()) return status;
   return looks;
 }
@@ -262,7 +360,10 @@ void LookDesk::SendDue(Running* look) {
       message = Running::BeginRound(now_ns, &part);
     }
     const bool is_sent = send_(part.agent, message);
-    if (is_sent && is_first) send_(part.agent, Running::AskForFacts(part));
+    if (is_sent && is_first) {
+      send_(part.agent, Running::AskForFacts(part));
+      send_(part.agent, Running::AskForLogs(part));
+    }
     if (is_sent) continue;
     const MutexLock lock(mutex_);
     part.is_gone = true;
@@ -272,7 +373,7 @@ void LookDesk::SendDue(Running* look) {
 absl::Status LookDesk::AwaitAll(Running* look, const std::function<bool()>& goes_on) {
   while (true) {
     SendDue(look);
-    if (!goes_on()) return absl::CancelledError("the caller no longer waits for the look");
+    if (!goes_on()) return absl::CancelledError(kGivenUp);
     const MutexLock lock(mutex_);
     if (is_closed_) return absl::CancelledError("the daemon stops");
     const int64_t now_ns = now_ns_();
@@ -281,12 +382,60 @@ absl::Status LookDesk::AwaitAll(Running* look, const std::function<bool()>& goes
   }
 }
 
+// Returns true once `is_done`, which is asked under the mutex; false if the time is over or there
+// is no more reason to wait.
+bool LookDesk::AwaitUntil(int64_t until_ns, const std::function<bool()>& goes_on,
+                          const std::function<bool()>& is_done) {
+  while (goes_on()) {
+    const MutexLock lock(mutex_);
+    if (is_done()) return true;
+    if (is_closed_ || now_ns_() > until_ns) return false;
+    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kWakeEvery);
+  }
+  return false;
+}
+
+// Keeps the answers in the looks: who judges them asks no one again.
+void LookDesk::AskRasOf(Running* look, const std::function<bool()>& goes_on,
+                        std::vector<v1::HostLook>* looks) {
+  const int64_t until_ns = now_ns_() + kAllRasNs;
+  std::vector<LookedAtJob> jobs = JudgeLooks(*looks);
+  const auto ask = [&](const RasPlace& place) {
+    v1::HostLook& host = (*looks)[place.look];
+    const bool may_ask = now_ns_() < until_ns && host.ras_size() < static_cast<int>(kMostRasOfHost);
+    v1::RasAnswer answer = may_ask ? AskAgent(look, place, goes_on) : WithoutRas(kRasLate);
+    answer.mutable_asked_for()->Assign(place.pids.begin(), place.pids.end());
+    *host.add_ras() = answer;
+    return answer;
+  };
+  AskRasOfJobs(*looks, &jobs, ask,
+               [&] { AwaitUntil(now_ns_() + kBetweenCountsNs, goes_on, [] { return false; }); });
+}
+
+v1::RasAnswer LookDesk::AskAgent(Running* look, const RasPlace& place,
+                                 const std::function<bool()>& goes_on) {
+  Running::Part& part = look->parts()[place.look];
+  v1::DaemonMessage message;
+  {
+    const MutexLock lock(mutex_);
+    part.ras.reset();
+    part.ras_number = kOfLooks | ++last_number_;
+    message = Running::AskForRas(place, part);
+  }
+  if (!send_(part.agent, message)) return WithoutRas(kNotConnected);
+  if (!AwaitUntil(now_ns_() + kOneRasNs, goes_on, [&part] { return part.ras.has_value(); }))
+    return WithoutRas(kRasLate);
+  const MutexLock lock(mutex_);
+  return *std::exchange(part.ras, std::nullopt);
+}
+
 // All looks end now: one clock, the daemon's, has timed their samples.
-std::vector<v1::HostLook> LookDesk::End(Running* look) {
+std::vector<v1::HostLook> LookDesk::Finish(Running* look) {
   std::vector<v1::HostLook> looks;
   const MutexLock lock(mutex_);
   const int64_t now_ns = now_ns_();
   for (Running::Part& part : look->parts()) {
+    part.number = 0;  // what comes later is too late
     v1::HostLook& host = looks.emplace_back();
     if (part.answered.empty()) {
       host.set_host(part.look.host());
@@ -303,10 +452,14 @@ std::vector<v1::HostLook> LookDesk::End(Running* look) {
       rank->set_unseen(WhyUnseen(*rank, rank->process().has_evidence()));
     }
   }
+  return looks;
+}
+
+void LookDesk::Forget(const Running* look) {
+  const MutexLock lock(mutex_);
   running_.erase(std::remove_if(running_.begin(), running_.end(),
                                 [look](const auto& one) { return one.get() == look; }),
                  running_.end());
-  return looks;
 }
 
 bool LookDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
@@ -333,6 +486,19 @@ bool LookDesk::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& rep
     }
   }
   return true;
+}
+
+void LookDesk::OnRanks(const AgentName& agent, const v1::LookAtRanksReply& reply) {
+  if (reply.request() == 0) return;
+  const MutexLock lock(mutex_);
+  for (const std::shared_ptr<Running>& look : running_) {
+    for (Running::Part& part : look->parts()) {
+      if (part.agent != agent.id) continue;
+      if (part.number == reply.request()) look->AddRanks(reply, &part);
+      if (part.ras_number == reply.request()) look->AddRas(reply.ras(), &part);
+      changed_.NotifyAll();
+    }
+  }
 }
 
 void LookDesk::Close() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at a job that is not recorded: asks the agents of its hosts for the stacks of its ranks
-// three times within seconds, and for facts about the hosts, and gives what they answer as looks at
-// hosts, for judge.h.
+// three times within seconds, for facts about the hosts and for the ends of the ranks' logs. If the
+// job may hang, then NCCL's RAS is asked on one of its hosts. Gives what they answer as looks at
+// hosts, for judge.h and ask_ras.h.
 //
 // The agents take stacks within their usual limits. An agent that does not answer has a look with
 // an error, and the others are not kept waiting.
@@ -23,6 +24,7 @@
 #include "base/mutex.h"
 #include "base/steady_clock.h"
 #include "daemon/access/agent_name.h"
+#include "daemon/looks/ask_ras.h"
 #include "daemon/looks/unrecorded_book.h"
 #include "rollcall/v1/look.pb.h"
 
@@ -31,6 +33,7 @@ namespace rollcall {
 namespace v1 {
 class DaemonMessage;
 class HostFactsReply;
+class LookAtRanksReply;
 class StackReply;
 }  // namespace v1
 
@@ -42,11 +45,12 @@ class LookDesk {
   static constexpr size_t kMostOfTenants = 3;
   static constexpr size_t kMostOfCaller = 2;
   static constexpr size_t kSamples = 3;
-  static constexpr int kMostProcessesOfFacts = 64;  // as v1::GatherHostFacts says
+  // As v1::GatherHostFacts and v1::LookAtRanks say.
+  static constexpr int kMostProcessesOfFacts = 64;
   // In bytes of one look. What is beyond is left out, which is reported.
   struct Sizes {
     size_t facts_of_host = size_t{256} << 10;
-    size_t host = size_t{16} << 20;  // its stacks and facts
+    size_t host = size_t{16} << 20;  // its stacks, facts, logs and answers of RAS
     size_t all = size_t{256} << 20;  // those of all hosts
   };
 
@@ -74,6 +78,8 @@ class LookDesk {
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnRanks(const AgentName& agent, const v1::LookAtRanksReply& reply)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends all looks, now and later: the daemon stops.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -87,7 +93,14 @@ class LookDesk {
   void SendDue(Running* look) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitAll(Running* look, const std::function<bool()>& goes_on)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<v1::HostLook> End(Running* look) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AwaitUntil(int64_t until_ns, const std::function<bool()>& goes_on,
+                  const std::function<bool()>& is_done) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<v1::HostLook> Finish(Running* look) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AskRasOf(Running* look, const std::function<bool()>& goes_on,
+                std::vector<v1::HostLook>* looks) ABSL_LOCKS_EXCLUDED(mutex_);
+  v1::RasAnswer AskAgent(Running* look, const RasPlace& place, const std::function<bool()>& goes_on)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Forget(const Running* look) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Send send_;
   const UnrecordedBook* const book_;

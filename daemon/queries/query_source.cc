@@ -3,8 +3,8 @@
 
 #include "base/steady_clock.h"
 #include "daemon/access/access.h"
+#include "daemon/looks/ask_ras.h"
 #include "daemon/looks/diagnosis_proto.h"
-#include "daemon/looks/judge.h"
 #include "daemon/report/stack_merge.h"
 #include "proto/timestamps.h"
 
@@ -31,7 +31,7 @@ std::unique_ptr<QuerySource> QuerySource::SeenByCaller(const Identity& caller) c
 absl::StatusOr<v1::DiagnoseResponse> QuerySource::Diagnose(const v1::LookRequest& request) {
   const absl::StatusOr<std::vector<v1::HostLook>> looks = LookAtJob(request, [] { return true; });
   if (!looks.ok()) return looks.status();
-  v1::DiagnoseResponse response = ToProto(JudgeLooks(*looks), *looks);
+  v1::DiagnoseResponse response = ToProto(JudgeWithRas(*looks), *looks);
   *response.mutable_now() = ToTimestamp(WallNs(SteadyNs()));
   return response;
 }

@@ -14,7 +14,7 @@ from processes import wait_for
 # The agent sees the processes of this namespace only, as those of its host.
 HOST = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--"]
 
-# Ranks that meet by sockets. Rank 1 waits for a pipe without a writer.
+# Ranks that meet by sockets, and write a log. Rank 1 waits for a pipe without a writer.
 PROGRAM = """
 import os, socket
 def wait_for_data():
@@ -23,6 +23,7 @@ def wait_for_data():
 def meet():
     a, b = socket.socketpair()
     a.recv(1)
+print("step 7", flush=True)
 wait_for_data() if os.environ["RANK"] == "1" else meet()
 """
 
@@ -31,7 +32,7 @@ START = """
 interpreter=$1 program=$2
 shift 2
 for rank in 0 1 2; do
-  RANK=$rank WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "$interpreter" "$program" &
+  RANK=$rank WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "$interpreter" "$program" >"$program.log.$rank" &
 done
 exec "$@"
 """
@@ -81,6 +82,9 @@ def test_an_operator_has_a_job_looked_at_with_a_button_and_reads_who_is_at_fault
     expect(row.get_by_role("alert")).to_contain_text("wait_for_data")
     expect(row.get_by_role("alert")).to_contain_text("rank 1 ")
     expect(row.get_by_role("heading", name="What to do")).to_be_visible()
+    expect(row.get_by_role("heading", name="Where the log ends")).to_be_visible()
+    expect(row).to_contain_text("rank 1 on the-host: ")
+    expect(row.locator("pre").first).to_have_text("step 7")
     expect(row.get_by_role("button", name="Diagnose")).to_be_enabled()
     assert_accessible(page)
 

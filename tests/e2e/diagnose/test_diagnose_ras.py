@@ -10,38 +10,12 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, ROLLCALL
+from conftest import BUILD, CLONE, ROLLCALL
 from processes import free_port, wait_for
 
 HANG, CANNOT_TELL = 3, 2
 
-# A rank. Rank 0 answers as RAS does, with the counts in a file, and notes each query.
-RANK = """
-import ctypes, os, socket, sys, threading
-ctypes.CDLL(sys.argv[1])
-def serve(listener, folder):
-    while True:
-        client = listener.accept()[0]
-        lines = client.makefile("r")
-        for line in lines:
-            with open(folder + "/asked", "a") as asked:
-                asked.write(line)
-            if line.startswith("CLIENT"):
-                client.sendall(b"SERVER PROTOCOL 2\\n")
-            elif line.startswith("VERBOSE"):
-                client.sendall(open(folder + "/answer", "rb").read())
-                break
-            else:
-                client.sendall(b"OK\\n")
-        lines.close()
-        client.close()
-if os.environ["RANK"] == "0":
-    listener = socket.create_server(("127.0.0.1", int(os.environ["NCCL_RAS_ADDR"].split(":")[1])))
-    threading.Thread(target=serve, args=(listener, sys.argv[2]), daemon=True).start()
-a, b = socket.socketpair()
-print(os.getpid(), flush=True)
-a.recv(1)
-"""
+RANK = CLONE / "tests" / "support" / "rank_with_ras.py"
 
 
 class Job:
@@ -52,7 +26,7 @@ class Job:
         self.ranks = []
         for rank in range(3):
             self.ranks.append(subprocess.Popen(
-                [sys.executable, "-c", RANK, str(library or BUILD / "sim" / "libnccl.so.2"), str(folder)],
+                [sys.executable, str(RANK), str(library or BUILD / "sim" / "libnccl.so.2"), str(folder)],
                 stdout=subprocess.PIPE, text=True,
                 env={**os.environ, "LD_LIBRARY_PATH": str(BUILD / "sim"), "RANK": str(rank), "WORLD_SIZE": "3",
                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),

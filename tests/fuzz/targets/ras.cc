@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer of NCCL's RAS, as text or JSON, up to the verdict. It says nothing certain.
-#include "cli/ras/ras_join.h"
-#include "cli/ras/ras_json.h"
+#include "daemon/ras/ras_join.h"
+#include "daemon/ras/ras_json.h"
 #include "fuzz_target.h"
 
 namespace rollcall {

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { diagnose } from "../api";
 import { plural, seconds } from "../format";
 import { HostLinks } from "../links";
-import type { DiagnoseResponse, Diagnosis, UnrecordedJob } from "../messages";
+import type { DiagnosedLog, DiagnoseResponse, Diagnosis, UnrecordedJob } from "../messages";
 import { type Column, Section, Table } from "../parts";
 import { useMayAct } from "../session";
 
@@ -21,6 +21,35 @@ function List({ title, lines }: { title: string; lines: string[] }) {
           <li>{line}</li>
         ))}
       </ul>
+    </>
+  );
+}
+
+// As many as `rollcall diagnose` shows.
+const kMostLogs = 2;
+const kMostLogLines = 6;
+const kMostRanksOfLog = 8;
+
+function ranksInShort(ranks: number[]): string {
+  const named = ranks.slice(0, kMostRanksOfLog).join(", ");
+  const more = ranks.length - kMostRanksOfLog;
+  return more > 0 ? `${named} and ${more} more` : named;
+}
+
+function Logs({ logs }: { logs: DiagnosedLog[] }) {
+  if (logs.length === 0) return null;
+  return (
+    <>
+      <h3>Where the log ends</h3>
+      {logs.slice(0, kMostLogs).map((log) => (
+        <>
+          <p>
+            {log.ranks.length === 1 ? "rank" : "ranks"} {ranksInShort(log.ranks)} on {log.host}:{" "}
+            {log.path}
+          </p>
+          <pre>{log.lines.slice(-kMostLogLines).join("\n")}</pre>
+        </>
+      ))}
     </>
   );
 }
@@ -48,6 +77,7 @@ function Finding({ diagnosis }: { diagnosis: Diagnosis }) {
       </p>
       <List title="What to do" lines={verdict.advice.map((one) => one.text)} />
       <List title="Evidence" lines={verdict.evidence} />
+      <Logs logs={diagnosis.logs} />
       <List title="Not seen" lines={verdict.missing_evidence} />
     </>
   );

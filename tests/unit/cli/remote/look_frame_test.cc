@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "cli/remote/look_limits.h"
+#include "proto/look_limits.h"
 
 namespace rollcall {
 namespace {

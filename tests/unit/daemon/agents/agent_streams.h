@@ -37,6 +37,7 @@ class RecordingSink : public AgentSink {
     applied();
   }
   void OnHostFacts(const AgentName&, const v1::HostFactsReply&) override {}
+  void OnRanks(const AgentName&, const v1::LookAtRanksReply&) override {}
   void OnStackReply(const AgentName& agent, const v1::StackReply&) override {
     Record("stack " + agent.host);
   }

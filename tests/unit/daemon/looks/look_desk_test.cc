@@ -5,17 +5,22 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/durations.h"
+#include "daemon/looks/ask_ras.h"
 #include "daemon/looks/judge.h"
 #include "listed_ranks.h"
 
 namespace rollcall {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -98,7 +103,51 @@ class LookDeskTest : public testing::Test {
     return true;
   }
 
+  bool AnswerRanks(const std::string& agent, const v1::LookAtRanks& asked) {
+    AgentName name;
+    name.id = agent;
+    v1::LookAtRanksReply reply;
+    reply.set_request(asked.request());
+    if (asked.ask_ras()) {
+      ras_asked_.push_back(asked);
+      if (!has_ras_) return true;
+      reply.mutable_ras()->set_text(Counts());
+      desk_.OnRanks(name, reply);
+      return true;
+    }
+    if (has_old_agents_) return true;
+    EXPECT_EQ(asked.processes_size(), 2);
+    v1::LogEnd* log = reply.add_logs();
+    log->set_path("/x/train.log");
+    log->set_quiet_seconds(std::numeric_limits<double>::infinity());
+    log->add_pids(asked.processes(1).pid());
+    log->add_pids(1);  // of no rank
+    for (int i = 0; i < 100; ++i) log->add_lines(std::string(10'000, 'x'));
+    reply.add_logs()->add_pids(1);
+    for (const v1::ProcessRef& rank : asked.processes()) {
+      if (has_nccl_) reply.add_of_nccl(rank.pid());
+    }
+    reply.add_of_nccl(1);
+    desk_.OnRanks(name, reply);
+    return true;
+  }
+
+  // The counts of the whole job, of which rank 1 is one call behind.
+  static std::string Counts() {
+    std::vector<std::string> ranks;
+    for (int rank = 0; rank < 4; ++rank) {
+      ranks.push_back(absl::StrCat("{\"rank\": ", rank, ", \"host\": \"10.0.0.", rank / 2,
+                                   "\", \"pid\": ", 4000 + rank % 2, ", \"cuda_dev\": 0, ",
+                                   "\"collective_counts\": {\"AllReduce\": ", rank == 1 ? 4 : 5,
+                                   "}}"));
+    }
+    return absl::StrCat("{\"nccl_version\": \"2.29.2\", \"communicators\": [{\"hash\": ",
+                        "\"0xa\", \"ranks\": [", absl::StrJoin(ranks, ", "), "]}]}");
+  }
+
   std::set<std::string> gone_, silent_;
+  bool has_nccl_ = false, has_ras_ = true;
+  std::vector<v1::LookAtRanks> ras_asked_;
   bool has_old_agents_ = false;
   std::map<std::string, int> asked_;
   bool goes_on_ = true;
@@ -108,6 +157,8 @@ class LookDeskTest : public testing::Test {
   LookDesk desk_{[this](const std::string& agent, const v1::DaemonMessage& message) {
                    if (message.has_gather_host_facts())
                      return AnswerFacts(agent, message.gather_host_facts());
+                   if (message.has_look_at_ranks())
+                     return AnswerRanks(agent, message.look_at_ranks());
                    return Answer(agent, message.take_stacks());
                  },
                  &book_, [this] { return now_ns_ += kSecond / 4; }, most_};
@@ -135,6 +186,62 @@ TEST_F(LookDeskTest, AsksForFactsAboutEachHostOnce) {
     ASSERT_THAT((*looks)[i].host_facts().facts(), SizeIs(1));
     EXPECT_EQ((*looks)[i].host_facts().facts(0).text(), AgentOf((*looks)[i].host()).id);
   }
+}
+
+TEST_F(LookDeskTest, HasTheEndsOfTheLogsOfItsRanks) {
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_THAT(looks->front().logs(), SizeIs(1));
+  const v1::LogEnd& log = looks->front().logs(0);
+  EXPECT_EQ(log.path(), "/x/train.log");
+  EXPECT_EQ(log.quiet_seconds(), 0);
+  EXPECT_THAT(log.pids(), ElementsAre(looks->front().processes(1).process().pid()));
+  EXPECT_THAT(log.lines(), SizeIs(20));
+  EXPECT_LT(log.lines(0).size(), 1000u);
+  const std::vector<LookedAtJob> jobs = JudgeLooks(*looks);
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_THAT(jobs[0].logs, SizeIs(2));
+}
+
+TEST_F(LookDeskTest, AJobWithoutNcclIsNotAskedForItsCounts) {
+  ASSERT_TRUE(Look().ok());
+  EXPECT_THAT(ras_asked_, IsEmpty());
+}
+
+TEST_F(LookDeskTest, AsksTheRasOfAJobThatHangsOnceOnOneHost) {
+  has_nccl_ = true;
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  ASSERT_THAT(ras_asked_, SizeIs(1));
+  EXPECT_EQ(ras_asked_[0].processes_size(), 2);
+  EXPECT_FALSE(ras_asked_[0].changes_communicators());
+  ASSERT_THAT(looks->front().ras(), SizeIs(1));
+  EXPECT_THAT(looks->front().ras(0).asked_for(), ElementsAre(4000, 4001));
+  const std::vector<LookedAtJob> jobs = JudgeWithRas(*looks);
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_THAT(jobs[0].incident.verdicts(0).evidence(),
+              Contains(HasSubstr("NCCL's RAS blames the same")));
+}
+
+TEST_F(LookDeskTest, AsksNoRasWhereTheCallerDoesNotWantItOrSeesAPart) {
+  has_nccl_ = true;
+  v1::LookRequest request;
+  request.set_without_ras(true);
+  ASSERT_TRUE(Look(request).ok());
+  request.set_without_ras(false);
+  request.add_hosts("node-1");
+  ASSERT_TRUE(Look(request).ok());
+  EXPECT_THAT(ras_asked_, IsEmpty());
+}
+
+TEST_F(LookDeskTest, AnAgentThatAnswersNoQuestionToRasHoldsUpNoLook) {
+  has_nccl_ = true;
+  has_ras_ = false;
+  const int64_t begun_ns = now_ns_;
+  const auto looks = Look();
+  ASSERT_TRUE(looks.ok()) << looks.status();
+  EXPECT_LT(now_ns_ - begun_ns, 60 * kSecond);
+  EXPECT_THAT(looks->front().ras(0).error(), HasSubstr("did not answer in time"));
 }
 
 TEST_F(LookDeskTest, DoesNotWaitLongForFactsOfAnEarlierRelease) {
