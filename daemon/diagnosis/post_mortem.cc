@@ -156,18 +156,6 @@ Failure FindFailure(const JobState& job, const ProcessSet& members) {
   return failure;
 }
 
-// What is thrown in a call whose other ranks are gone: by gloo's transport, and by NCCL's.
-constexpr const char* kLostPeer[] = {
-    "Connection closed by peer",
-    "Connection reset by peer",
-    "ncclRemoteError",
-};
-
-bool LostAPeer(const Process& process) {
-  return std::any_of(std::begin(kLostPeer), std::end(kLostPeer),
-                     [&](const char* text) { return absl::StrContains(process.error, text); });
-}
-
 bool EndedWell(const Process& process) {
   return process.error.empty() && process.exit_signal == 0 && process.exit_code == 0;
 }

@@ -2,7 +2,9 @@
 #include "daemon/model/progress.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "absl/strings/match.h"
 #include "daemon/model/waits/wait_frames.h"
 
 namespace rollcall {
@@ -153,6 +155,17 @@ bool HasFailed(const JobState& job, const Member& member) {
   if (known == nullptr || known->error.empty()) return false;
   // Interactive programs print an exception and continue.
   return member.records.empty() || member.records.back().entered_ns <= known->error_ns;
+}
+
+bool LostAPeer(const Process& process) {
+  // What is thrown in a call whose other ranks are gone: by gloo's transport, and by NCCL's.
+  constexpr const char* kTexts[] = {
+      "Connection closed by peer",
+      "Connection reset by peer",
+      "ncclRemoteError",
+  };
+  return std::any_of(std::begin(kTexts), std::end(kTexts),
+                     [&](const char* text) { return absl::StrContains(process.error, text); });
 }
 
 Gone HowGone(const JobState& job, const Member& member) {

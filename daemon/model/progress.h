@@ -59,6 +59,9 @@ Gone HowProcessEnded(const JobState& job, int32_t process);
 // process has made no call since.
 bool HasFailed(const JobState& job, const Member& member);
 
+// True if the exception that ended the process is the loss of a peer: another rank was gone before.
+bool LostAPeer(const Process& process);
+
 // Does what HowProcessEnded() does. Returns kLeft also for a live rank that has left the
 // communicator, that is leaving it, or that an exception is ending.
 Gone HowGone(const JobState& job, const Member& member);

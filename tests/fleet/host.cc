@@ -111,6 +111,7 @@ void Host::OnMessage(const v1::DaemonMessage& message) {
       ObeyOwners(message.owners());
       break;
     case v1::DaemonMessage::kGatherHostFacts:  // as an agent that does not know the request
+    case v1::DaemonMessage::kLookAtRanks:
     case v1::DaemonMessage::kHostHangs:
     case v1::DaemonMessage::BODY_NOT_SET:
       break;

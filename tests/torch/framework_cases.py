@@ -209,8 +209,6 @@ ON_GLOO = {
     "tensor_parallel.distributes_alone": OTHER_CALL,
     "tensor_parallel.other_length": NO_STACKS,
     "tensor_parallel.skips_on_one_rank": LEFT_ITS_STEPS,
-    "pipelines.stage_fails": {"defect": "at the end of the job, a rank that has lost its peer is named in the place of "
-                                        "the rank that failed first"},
     "checkpoints.load_fails_on_one": {"advice": ("skipped-call", "same-calls-everywhere")},
     "objects.other_source": NO_STACKS,
     "objects.computes_on_rank0": OTHER_CALL,

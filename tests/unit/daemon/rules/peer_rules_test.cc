@@ -169,6 +169,36 @@ const RuleCase kCases[] = {
 };
 // clang-format on
 
+void Raise(int rank, double at, const char* error, JobBuilder* job) {
+  job->EndUnseen(rank, At(at));
+  job->process(rank).error = error;
+  job->process(rank).error_ns = At(at);
+}
+
+// A pipeline whose rank 1 raises that error; rank 2 then loses its peer, and rank 3 waits for it.
+Verdict OfBrokenPipeline(const char* error) {
+  JobBuilder j(4);
+  j.Finish(4);
+  j.Issue(3, Recv(2), At(10));
+  if (*error != '\0') Raise(1, 11, error, &j);
+  Raise(2, 11.5, "RuntimeError: [pair.cc:534] Connection closed by peer [127.0.0.1]:1025", &j);
+  const std::vector<Verdict> verdicts = Diagnose(j.state, At(70), Limits());
+  EXPECT_FALSE(verdicts.empty());
+  return verdicts.empty() ? Verdict() : verdicts[0];
+}
+
+TEST(LostPeerTest, TheRankThatFailedOfItselfIsTheCulprit) {
+  const Verdict v = OfBrokenPipeline("ValueError: bad label at train.py:31");
+  EXPECT_EQ(v.cause, Cause::kRankExited) << v.summary;
+  EXPECT_EQ(CulpritRanks(v.culprits), Ranks{1}) << v.summary;
+}
+
+TEST(LostPeerTest, ARankThatHasOnlyLostItsPeerIsNotCertainlyWrong) {
+  const Verdict v = OfBrokenPipeline("");
+  EXPECT_EQ(CulpritRanks(v.culprits), Ranks{2}) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+}
+
 // Rank 0 waits for a message that rank 1 has sent, and rank 1 has gone on.
 Verdict OfSentMessage(CommKind kind) {
   JobBuilder j(3, false);
