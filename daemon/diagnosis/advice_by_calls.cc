@@ -44,7 +44,9 @@ bool IsBeforeNccl(const Verdict& v) {
 
 bool Rank0OnlySetup(const Verdict& v) {
   if (IsBeforeNccl(v)) return true;
-  if (v.position >= kSetupCalls || Creates(v)) return false;
+  if (v.position >= kSetupCalls || Creates(v) || v.divergence == DivergenceKind::kSwapped) {
+    return false;
+  }
   if (Is(v, Cause::kMissingRank) && v.divergence == DivergenceKind::kSkipped) return false;
   if (OpKind(v.call.op) == CallKind::kP2p) return false;  // its position counts collectives only
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kRankExited) || IsContradiction(v.cause);

@@ -133,8 +133,14 @@ bool WaitsForOwnThread(StandKind kind) {
 
 // In a backward pass and inside a call the main thread waits for other threads as a matter of
 // course.
+// A loop of the program's own, whatever the function is called.
+bool IsAsleep(const Verdict& v) {
+  return std::any_of(v.places.begin(), v.places.end(),
+                     [](const StackPlace& place) { return place.inside == "time.sleep"; });
+}
+
 bool WaitsForThread(const Verdict& v) {
-  if (WaitsForChild(v)) return false;
+  if (WaitsForChild(v) || IsAsleep(v)) return false;
   if (Is(v, Cause::kStandstill)) return WaitsForOwnThread(v.standstill.in) && !v.standstill.writes;
   if (CulpritIsIn(v, {"backward", "nccl", "NCCL", "cuda", "DataLoader", "distributed_c10d.",
                       "c10d::", "gloo::"})) {

@@ -31,7 +31,9 @@ bool TakesTwoLocks(const Verdict& v) {
 }
 
 bool WaitsForALock(const Verdict& v) {
-  return IsIn(v, {StandKind::kLock, StandKind::kSemaphore, StandKind::kProcessLock}) ||
+  const bool shares_a_lock = CulpritIsIn(v, {"SemLock.__enter__"}) && !CulpritIsIn(v, {"Queue."});
+  return (IsAbsence(v) && shares_a_lock) ||
+         IsIn(v, {StandKind::kLock, StandKind::kSemaphore, StandKind::kProcessLock}) ||
          (Is(v, Cause::kStandstill) && !v.culprits.empty() &&
           (v.standstill.others_in == StandKind::kLock ||
            v.standstill.others_in == StandKind::kSemaphore ||
@@ -83,7 +85,7 @@ const std::vector<AdviceEntry>& StandstillAdvice() {
        "Two sides hold a lock each and wait for the other one. Take the locks in one order "
        "everywhere, or let one lock guard both."},
       {"held-lock", WaitsForALock,
-       "the culprit, or those that wait, wait for a lock or a semaphore",
+       "the culprit, or those that wait, wait for a lock or a semaphore of several processes or threads",
        "A lock whose owner has died, waits itself or never gives it back holds up all others.",
        "Somebody holds a lock or a semaphore and does not give it back. Look for its owner: a "
        "process that was killed while it held it, a thread that waits for something else, a path "

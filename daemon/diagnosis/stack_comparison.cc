@@ -201,7 +201,7 @@ class Parting {
   // Both are in the same loops, and the culprit waits in another call than the others.
   Kind InACall() const {
     if (is_usual() || (LeavesInItsBranch() && call_.habit != Habit::kNew)) return Kind::kSkipped;
-    if (own_condition_ != 0 || call_.habit == Habit::kAlike) return Kind::kExtra;
+    if (HasBranchOfItsOwn() || call_.habit == Habit::kAlike) return Kind::kExtra;
     if (IsAtHead()) return Kind::kSkipped;
     if (others_condition_ != 0) return Kind::kSkipped;
     if (shares_loop_) return call_.habit == Habit::kNew ? Kind::kExtra : Kind::kUnknown;

@@ -245,6 +245,14 @@ void JudgeOnePassMore(const std::vector<const CallRecord*>& calls, int32_t rank,
       ": it has made the calls before that line once more, or left out the rest of a pass"));
 }
 
+// The usual call of the culprit meets one of a size that it has never had, from the same line: it
+// is one call, and no call is missing.
+bool HasAnotherSize(const std::vector<CallToken>& calls, const Verdict& verdict) {
+  const CallToken others = SignatureOf(verdict.call);
+  return Is(verdict, Cause::kArgumentMismatch) && IsOneLine(verdict) &&
+         std::find(calls.begin(), calls.end(), others) == calls.end();
+}
+
 // What the stacks show of the calls. The rules compare whole histories where a culprit goes on
 // after its odd call; where it is blocked in that call, the histories differ only in the last one.
 void SetDivergence(const std::vector<const CallRecord*>& calls, Habit habit, Verdict* verdict) {
@@ -262,8 +270,9 @@ void SetDivergence(const std::vector<const CallRecord*>& calls, Habit habit, Ver
   if (kind == Kind::kSkipped) divergence = DivergenceKind::kSkipped;
   if (kind == Kind::kExtra) divergence = DivergenceKind::kExtra;
   if (kind != Kind::kUnknown) return;
-  const StepDeparture departure = DepartFromStep(TokensOfCalls(calls), SignatureOf(verdict->call));
-  divergence = departure.kind;
+  const std::vector<CallToken> tokens = TokensOfCalls(calls);
+  const StepDeparture departure = DepartFromStep(tokens, SignatureOf(verdict->call));
+  if (!HasAnotherSize(tokens, *verdict)) divergence = departure.kind;
   verdict->odd_call_is_usual = departure.is_usual;
 }
 

@@ -317,6 +317,28 @@ TEST(AdviceTest, ACycleOverAKeyLacksWhoSetsIt) {
   EXPECT_FALSE(Has(AdviceFor(v), "communicators-in-one-order"));
 }
 
+TEST(AdviceTest, ARankThatSleepsInItsOwnWaitWaitsForNoThread) {
+  Verdict v = OnStack("");
+  v.places = {StackPlace()};
+  v.places[0].functions = " time.sleep StoreBarrier.wait ";
+  v.places[0].inside = "time.sleep";
+  EXPECT_FALSE(Has(AdviceFor(v), "waits-for-a-thread"));
+  v.places[0].inside = "threading.Barrier.wait";
+  EXPECT_TRUE(Has(AdviceFor(v), "waits-for-a-thread"));
+}
+
+TEST(AdviceTest, ALockOfSeveralProcessesMayBeHeldByADeadOne) {
+  EXPECT_EQ(AdviceFor(OnStack("SemLock.__enter__ read")).front().id, "held-lock");
+  EXPECT_FALSE(Has(AdviceFor(OnStack("SemLock.__enter__ Queue.get")), "held-lock"));
+}
+
+TEST(AdviceTest, SwappedFirstCallsAreNoSetUp) {
+  Verdict v = Mismatch(Cause::kArgumentMismatch, AllReduce(), AllReduce(), 0, {"count"});
+  EXPECT_EQ(AdviceFor(v).front().id, "rank0-only-setup");
+  v.divergence = DivergenceKind::kSwapped;
+  EXPECT_EQ(AdviceFor(v).front().id, "calls-swapped");
+}
+
 TEST(AdviceTest, InputFromAPipeIsAPromptToo) {
   EXPECT_TRUE(Has(AdviceFor(OnStack("main PyFile_GetLine _Py_read")), "debugger-prompt"));
 }

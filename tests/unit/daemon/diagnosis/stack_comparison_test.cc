@@ -49,6 +49,7 @@ ProgramFrame Bare(const std::string& function, int line) {
 
 const CulpritsCall kUsual = {Habit::kUsual, true};
 const CulpritsCall kAlike = {Habit::kAlike, true};
+const CulpritsCall kUnknownAndDirect = {Habit::kUnknown, true, false, false, true};
 const CulpritsCall kAlikeAndDirect = {Habit::kAlike, true, false, false, true};
 const CulpritsCall kNew = {Habit::kNew, true};
 const CulpritsCall kCalls = {Habit::kUnknown, true};
@@ -108,6 +109,11 @@ const Case kCases[] = {
      {At("train", 24, {Loop(18, 24), Periodic(23, 24)}), At("log", 5)},
      {At("train", 21, {Loop(18, 24)})},
      kAlikeAndDirect,
+     Kind::kSkipped},
+    {"others_have_a_condition_and_all_log_in_each_second_step",
+     {At("train", 24, {Loop(18, 24), Periodic(23, 24)}), At("log", 5)},
+     {At("train", 21, {Loop(18, 24), If(20, 21)})},
+     kUnknownAndDirect,
      Kind::kSkipped},
     {"one_rank_logs_in_each_second_step",
      {At("train", 24, {Loop(18, 24), Periodic(22, 24), If(23, 24)}), At("log", 5)},
