@@ -115,6 +115,21 @@ void ExcuseKilled(const JobState& job, const ProcessSet& members, Failure* failu
   for (const int32_t process : failure->excused) failure->first.erase(process);
 }
 
+// Whether no failure is another than the loss of a peer.
+bool OnlyLostPeers(const JobState& job, const ProcessSet& members) {
+  return std::all_of(members.begin(), members.end(), [&](int32_t process) {
+    const Process& known = job.processes[process];
+    return !HasFailed(known) || LostAPeer(known);
+  });
+}
+
+// A rank that has lost a peer has not failed first where another one has failed of itself: an
+// exception has its time, and a kill only that of the look at which its agent missed the process.
+bool MayHaveFailedFirst(const JobState& job, const ProcessSet& members, const Process& process) {
+  if (!HasFailed(process)) return false;
+  return !LostAPeer(process) || OnlyLostPeers(job, members);
+}
+
 // The processes that may have ended or failed before `first`: agents of several hosts look at their
 // processes at different times. A process that the launcher ended, as its agent saw later, does not
 // count.
@@ -124,7 +139,8 @@ ProcessSet FindRivals(const JobState& job, const ProcessSet& members, const Proc
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
     const bool was_seen_before = known.ended_ns < first_failure;
-    const bool may_have_failed_before = HasFailed(known) && EarliestFailure(known) <= first_failure;
+    const bool may_have_failed_before =
+        MayHaveFailedFirst(job, members, known) && EarliestFailure(known) <= first_failure;
     if (first.count(process) == 0 && (was_seen_before || may_have_failed_before)) {
       rivals.insert(process);
     }
@@ -141,13 +157,14 @@ Failure FindFailure(const JobState& job, const ProcessSet& members) {
   }
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
-    if (!HasFailed(known) || EarliestFailure(known) > first_end) continue;
+    if (!MayHaveFailedFirst(job, members, known) || EarliestFailure(known) > first_end) continue;
     first_failure = std::min(first_failure, FailedAt(known));
   }
   Failure failure;
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
-    if (HasFailed(known) && FailedAt(known) == first_failure) failure.first.insert(process);
+    const bool may_be_first = MayHaveFailedFirst(job, members, known);
+    if (may_be_first && FailedAt(known) == first_failure) failure.first.insert(process);
   }
   failure.rivals = FindRivals(job, members, failure.first, first_failure);
   ExcuseKilled(job, members, &failure);
@@ -158,14 +175,6 @@ Failure FindFailure(const JobState& job, const ProcessSet& members) {
 
 bool EndedWell(const Process& process) {
   return process.error.empty() && process.exit_signal == 0 && process.exit_code == 0;
-}
-
-// Whether no failure is another than the loss of a peer.
-bool OnlyLostPeers(const JobState& job, const ProcessSet& members) {
-  return std::all_of(members.begin(), members.end(), [&](int32_t process) {
-    const Process& known = job.processes[process];
-    return !HasFailed(known) || LostAPeer(known);
-  });
 }
 
 // Of those that ended in good order, the ranks that have made fewer calls on a communicator than
@@ -194,12 +203,12 @@ ProcessSet FindLeavers(const JobState& job, const ProcessSet& members) {
   return OnlyLostPeers(job, members) ? FindBehind(job) : ProcessSet();
 }
 
-// The exception has ended the call that these ranks have not made.
-void Reopen(const ProcessSet& leavers, JobState* job) {
+// The exceptions have ended the call that these ranks have not made, or in which they ended.
+void Reopen(const ProcessSet& gone, JobState* job) {
   for (auto& [id, comm] : job->communicators) {
     uint64_t made = UINT64_MAX;
     for (const auto& [rank, member] : comm.members) {
-      if (leavers.count(member.process) != 0) made = std::min(made, member.entered);
+      if (gone.count(member.process) != 0) made = std::min(made, member.finished);
     }
     for (auto& [rank, member] : comm.members) {
       const Process& process = job->processes[member.process];
@@ -300,7 +309,7 @@ std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged
   const int64_t next_ns = NextEnd(fallen, members, first);
   const std::string order =
       leavers.empty() ? Order(fallen, first, next_ns) : WhatOthersLost(fallen, leavers);
-  Reopen(leavers, &fallen);
+  Reopen(first, &fallen);
   Revive(members, first, &fallen);
 
   Limits at_once;

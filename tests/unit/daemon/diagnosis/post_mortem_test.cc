@@ -169,6 +169,26 @@ TEST(PostMortemTest, OneExceptionOfItsOwnIsAReasonForTheOthers) {
   EXPECT_TRUE(Judge(job).empty());
 }
 
+// The agent misses the killed rank at its next look; the exceptions of the others have their times.
+// gloo ends their calls with the exception.
+TEST(PostMortemTest, BlamesAKilledRankAlthoughTheOthersFailedBeforeItsEndWasSeen) {
+  for (const bool was_in_the_call : {false, true}) {
+    JobBuilder job = Waiting();
+    if (was_in_the_call) job.Enter({3}, At(10));
+    job.Complete({0, 1, 2});
+    for (const int rank : {0, 1, 2}) {
+      job.Exit(rank, At(11));
+      job.process(rank).exit_code = 1;
+      job.process(rank).error = "RuntimeError: [pair.cc:534] Connection closed by peer [::1]:9";
+      job.process(rank).error_ns = At(10.2 + 0.1 * rank);
+      job.process(rank).ended_after_ns = At(10);
+    }
+    job.Die(3, At(11));
+    job.process(3).ended_after_ns = At(10);
+    ExpectBlamed(Judge(job), Cause::kRankDied);
+  }
+}
+
 // It lost the connection to a server of its own, before the call that the others made.
 TEST(PostMortemTest, ARankThatLostAnotherConnectionFailedFirst) {
   JobBuilder job = Waiting();
