@@ -202,7 +202,7 @@ ON_GLOO = {
     "loops.swallowed_error": NO_STACKS,
     "loops.continue_on_nan": OTHER_CALL,
     "loops.early_stopping": OTHER_CALL,
-    "loops.collective_in_log": {"at": "", "misadvised": "without stacks, the advice is that of gradients of another size"},
+    "loops.collective_in_log": {"at": "", "misadvised": "without stacks, the advice is that of gradients"},
     "fsdp2.full_tensor_in_log": ENDS_AT_ONCE,
     "fsdp2.validates_on_rank0": {"at": "", "misadvised": "without stacks, the advice is that of all arguments"},
     "fsdp2.skips_backward": ENDS_AT_ONCE,
