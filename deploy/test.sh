@@ -49,7 +49,7 @@ all   | 6     | slurm       | slurm          | 0    | 20    | -m long | the rest
 all   | 6     | browser     | browser        | 2    | 20    | -m long | the rest of the tests of the page
 all   | 7     | e2e         | e2e            | 3    | 20    | -m long | the rest of the end-to-end tests
 all   | 7     | stacks      | stacks         | 0    | 20    | -m long | stacks of many programs
-all   | 7     | odd         | odd            | 1    | 15    | | odd programs, with and without the library: other allocators, Go, Rust, Java, Node
+all   | 7     | odd         | odd            | 1    | 15    | | odd programs, with and without the library: other allocators, Go, Rust, Java, .NET, Node
 all   | 8     | torch       | torch          | 1    | 30    | -m long | the rest of the tests with PyTorch, and PyTorch's own
 all   | 8     | kubernetes  | kubernetes     | 1    | 20    | -m long --dist=loadfile --ignore=tests/kubernetes/test_api_server.py | policy, events, several daemons
 all   | 9     | frameworks  | frameworks     | 1    | 30    | | programs of many frameworks

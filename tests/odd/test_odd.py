@@ -4,8 +4,8 @@ languages and run times.
 
 The rules are those of tests/unit/interpose/library_hostile_test.py, whose programs the gate runs: among them
 seccomp (strict and by filters), RLIMIT_*, daemons, spawned and forked children, closed descriptors, signal stacks,
-NCCL that is loaded and unloaded. This part has what needs Debian's packages, and more of the kernel. It has no
-.NET: Debian has no package of it.
+NCCL that is loaded and unloaded. This part has what needs Debian's packages, and more of the kernel. .NET is
+Mono: Debian has no package of Microsoft's.
 """
 import ctypes.util
 import os
@@ -168,6 +168,12 @@ def test_java(build, nccl):
     classes = build("classes", compiler, "-d", "OUT", PROGRAMS / "Odd.java")
     java = tool("java", "default-jdk-headless")
     check(Row("", "", slow=True), [java, "-cp", classes, "Odd", native], nccl)
+
+
+def test_dotnet(build, nccl):
+    program = build("odd.exe", tool("mcs", "mono-mcs"), "-out:OUT", PROGRAMS / "Odd.cs")
+    mono = (tool("env", "coreutils"), f"LD_LIBRARY_PATH={nccl}", tool("mono", "mono-runtime"))
+    check(Row("", "", slow=True), [*mono, program], nccl)
 
 
 def test_node(nccl):
