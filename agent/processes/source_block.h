@@ -9,7 +9,7 @@ namespace rollcall {
 enum class SourceBlockKind : uint8_t {
   kLoop,       // for, while
   kCondition,  // if, elif, else, match, case
-  kHandler,    // except, finally
+  kHandler,    // except
 };
 
 struct SourceBlock {

@@ -44,12 +44,14 @@ bool Closes(absl::string_view code) {
 
 bool IsFunction(absl::string_view code) { return BeginsWithAny(code, {"def", "class"}); }
 
+// A `finally` runs without an exception, too. The interpreter's state shows one that passes
+// through it.
 std::optional<SourceBlockKind> KindOf(absl::string_view code) {
   if (BeginsWithAny(code, {"for", "while"})) return SourceBlockKind::kLoop;
   if (BeginsWithAny(code, {"if", "elif", "else", "match", "case"})) {
     return SourceBlockKind::kCondition;
   }
-  if (BeginsWithAny(code, {"except", "finally"})) return SourceBlockKind::kHandler;
+  if (BeginsWithAny(code, {"except"})) return SourceBlockKind::kHandler;
   return std::nullopt;
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "daemon/diagnosis/advice_patterns.h"
 
 namespace rollcall {
@@ -71,7 +70,6 @@ bool WaiterIsInBlock(const Verdict& v, const std::string& file, const CodeBlock&
 
 // In one of the waiting rank, too, the whole program may stand.
 bool IsInAHandler(const Verdict& v, const ProgramFrame& frame) {
-  if (absl::EndsWith(frame.function, ".__exit__")) return true;
   return std::any_of(frame.blocks.begin(), frame.blocks.end(), [&](const CodeBlock& block) {
     return block.kind == CodeBlock::Kind::kHandler && !WaiterIsInBlock(v, frame.file, block);
   });

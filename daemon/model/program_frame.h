@@ -15,7 +15,7 @@ struct CodeBlock {
   enum class Kind : uint8_t {
     kLoop,       // for, while
     kCondition,  // if, elif, else, match, case
-    kHandler,    // except, finally
+    kHandler,    // except
   };
   Kind kind = Kind::kLoop;
   int32_t first = 0, last = 0;

@@ -37,7 +37,11 @@ constexpr char kProgram[] =
     "\t\t\tawait self.answer(request)\n"         // 22
     "forward = lambda x: x\n"                    // 23
     "for name in forward(data): print(name)\n"   // 24
-    "format_all(forward)";                       // 25
+    "format_all(forward)\n"                      // 25
+    "try:\n"                                     // 26
+    "    train()\n"                              // 27
+    "finally:\n"                                 // 28
+    "    leave()";                               // 29
 
 struct Case {
   const char* name;
@@ -56,6 +60,7 @@ const Case kCases[] = {
     {"tabs_and_async", 22, "loop 20-22, loop 21-22"},
     {"a_loop_in_one_line", 24, "loop 24-24"},
     {"top_level", 25, ""},
+    {"in_finally_which_also_runs_without_an_exception", 29, ""},
     {"a_blank_line", 12, ""},
     {"a_comment", 6, ""},
     {"no_such_line", 99, ""},

@@ -478,11 +478,12 @@ TEST(AdviceTest, AnArgumentDiffersBetweenTwoCallsFromOneLineOnly) {
   EXPECT_FALSE(Has(AdviceFor(v), "type-differs")) << "two calls, as far as one knows";
 }
 
-TEST(AdviceTest, TheEndOfAWithBlockIsAHandler) {
+TEST(AdviceTest, TheEndOfAWithBlockIsAHandlerOnlyOfAKnownException) {
   Verdict v = Lines(Make(Cause::kMissingRank), 9, {}, 5, {});
   v.places[0].functions = " threading.Thread.join train.Uploads.__exit__ train.main ";
-  EXPECT_FALSE(Has(AdviceFor(v), "handles-an-exception"));
   v.places[0].program.push_back({"Uploads.__exit__", "/x/train.py", 20, true, {}});
+  EXPECT_FALSE(Has(AdviceFor(v), "handles-an-exception"));
+  v.handled.exception.type = "KeyError";
   EXPECT_EQ(AdviceFor(v).front().id, "handles-an-exception");
 }
 
