@@ -18,6 +18,7 @@ bool UsesItsGpu(const StandNode& rank) {
 bool MayServe(const StandScene& scene, size_t i) {
   const bool takes_work = HasTrait(scene.KindOf(i), stands::kTakesWork);
   if (!takes_work || !scene.Rank(i).standing->has_server || scene.IsAwaited(i)) return false;
+  if (HasWait(scene.Rank(i).place->functions, waits::kStage)) return false;
   for (size_t other = 0; other < scene.Count(); ++other) {
     if (IsNoWaitForWork(scene.Rank(other).in)) return false;
   }

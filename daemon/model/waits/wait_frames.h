@@ -50,6 +50,7 @@ enum Kind : Kinds {
   kPipeInKernel = 1 << 28,    // a part of the kernel's name for the wait
   kSocketInKernel = 1 << 29,  // the same; a terminal may have such a name, too
   kCollective = 1 << 30,      // a part of the name: a library of collectives
+  kStage = 1U << 31,          // no wait, a part of the name: a stage works on what another one gave
 };
 
 }  // namespace waits

@@ -31,6 +31,18 @@ TEST(StandServersTest, AnEngineWithoutRequestsStandsForNothing) {
   EXPECT_TRUE(job.Judge().empty());
 }
 
+// Ray's library has threads that wait for requests, and the task of a compiled graph is a request.
+TEST(StandServersTest, BlamesAStageOfAGraphEvenWithAServer) {
+  const RankPlaceOf waits = {
+      " sched_yield shared_memory_channel.Channel.read compiled_dag_node.do_exec_tasks ", ""};
+  const RankPlaceOf stands = {
+      " __new_sem_wait_slow64 queue.Queue.get train.load compiled_dag_node.do_exec_tasks ",
+      kQueue.at};
+  StandingJob job({waits, stands, waits});
+  job.standings[1]->has_server = true;
+  EXPECT_EQ(CulpritsOf(job.Only()), Ranks{1});
+}
+
 // Ranks that wait in collectives, and rank 0, which reads in some function.
 struct DriverCase {
   const char* name;
