@@ -35,6 +35,21 @@ bool IsInsideNccl(const Process& process) {
          absl::StrContains(words, " nccl") || absl::StrContains(words, " pnccl");
 }
 
+// True if its stack shows a call of a group that exists. Nothing may have been recorded: a look is
+// taken of jobs that run without the library.
+bool IsInACollective(const Process& process) {
+  if (process.standing == nullptr) return false;
+  const StandPlace& place = process.standing->place;
+  const bool is_in_library =
+      place.in.kind == StandKind::kTorch || place.in.kind == StandKind::kTorchOnDevice ||
+      place.in.kind == StandKind::kNccl || place.in.kind == StandKind::kGloo;
+  const auto has = [&place](absl::string_view word) {
+    return absl::StrContains(place.functions, word);
+  };
+  return is_in_library && !has("init_process_group") && !has("new_group") && !has("CommInit") &&
+         !has("bootstrap");
+}
+
 // True if process `a` represents its rank better than `b`. Launchers and data-loader workers
 // inherit a rank, and an earlier attempt had the same ranks.
 bool IsBetterCandidate(const JobState& job, int32_t a, int32_t b) {
@@ -219,7 +234,8 @@ bool HasStarted(const JobState& job) {
   return std::any_of(job.processes.begin(), job.processes.end(), [](const Process& process) {
     if (HasEnded(process)) return false;
     // Without room in the folder of the segments the library records nothing.
-    return process.has_met || process.has_segment || IsInsideNccl(process);
+    return process.has_met || process.has_segment || IsInsideNccl(process) ||
+           IsInACollective(process);
   });
 }
 

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "daemon/diagnosis/standing/stand_departure.h"
 #include "daemon/model/waits/poll_rate.h"
 
 namespace rollcall {
@@ -339,6 +342,15 @@ Blame BlameMinority(const StandScene& scene) {
   return std::nullopt;
 }
 
+// No line has most of them, but one side of a function of the program has. Of a job that was
+// started without the library, only this shows who has left a loop.
+Blame BlameDeparted(const StandScene& scene) {
+  if (!scene.is_look() || AllWaitForLocksOfFiles(scene)) return std::nullopt;
+  std::set<size_t> departed = FindDeparted(scene);
+  if (departed.empty()) return std::nullopt;
+  return StandBlame{StandShape::kElsewhere, std::move(departed)};
+}
+
 // It and what it has started wait for each other.
 bool IsInARingOfItsOwn(const StandScene& scene, size_t i) {
   const size_t end = scene.EndOf(i).component;
@@ -410,7 +422,7 @@ std::optional<StandBlame> BlameRanks(const StandScene& scene) {
   }
   for (const auto rule :
        {TellWriters, BlameReceivers, BlameStopped, BlameOtherBarrier, BlameUnconnected, BlameOneEnd,
-        BlameEnded, BlameMinority, BlameOwn, TellAll}) {
+        BlameEnded, BlameMinority, BlameDeparted, BlameOwn, TellAll}) {
     if (Blame blame = rule(scene)) return blame;
   }
   return std::nullopt;

@@ -20,7 +20,8 @@ bool MayServe(const StandScene& scene, size_t i) {
   if (!takes_work || !scene.Rank(i).standing->has_server || scene.IsAwaited(i)) return false;
   if (HasWait(scene.Rank(i).place->functions, waits::kStage)) return false;
   for (size_t other = 0; other < scene.Count(); ++other) {
-    if (IsNoWaitForWork(scene.Rank(other).in)) return false;
+    const StandFunction& in = scene.Rank(other).in;
+    if (IsNoWaitForWork(in) || in.kind == StandKind::kGpu) return false;
   }
   return true;
 }
@@ -97,11 +98,16 @@ bool AllWaitForTheirGpus(const StandScene& scene) {
   return true;
 }
 
+bool BlamesSome(const StandScene& scene, const StandBlame& blame) {
+  return !blame.culprits.empty() && blame.culprits.size() < scene.Count();
+}
+
 // Ranks that all spin at one line look alike in a job that goes on. So do ranks that all wait for
 // their GPUs, each at its line: the stages of a pipeline, within a long step.
 bool MayBeInStep(const StandScene& scene, const StandBlame& blame) {
   if (!scene.is_look()) return false;
-  return (blame.shape == StandShape::kAll && scene.AnySpins()) || AllWaitForTheirGpus(scene);
+  if (AllWaitForTheirGpus(scene)) return !BlamesSome(scene, blame);
+  return blame.shape == StandShape::kAll && scene.AnySpins();
 }
 
 // The thread that handles the requests of the others sleeps in its work: it goes on by itself.
@@ -170,7 +176,7 @@ bool CanBeLikely(const StandScene& scene, const StandBlame& blame) {
   const std::set<size_t>& culprits = blame.culprits;
   if (blame.shape == StandShape::kEnded || blame.shape == StandShape::kStopped) return true;
   if (scene.AnySpins() || scene.IsAnyUnseen() || MayBeDriven(scene)) return false;
-  if (culprits.empty() || culprits.size() == scene.Count()) return false;
+  if (!BlamesSome(scene, blame) || AllWaitForTheirGpus(scene)) return false;
   if (IsOneWaitOfAll(scene, blame) || WaitsWithAnOutsider(scene, blame)) return false;
   return blame.others_wait_for_them || std::none_of(culprits.begin(), culprits.end(),
                                                     [&](size_t i) { return OnlySleeps(scene, i); });

@@ -169,6 +169,11 @@ class Builder {
         is_main ? std::vector<StandPlace>(all.begin() + 1, all.end()) : std::vector<StandPlace>());
   }
 
+  // In the first call of a group, for the id of a communicator.
+  static bool AsksAStore(const StackPlace& place) {
+    return absl::StrContains(place.functions, "c10d::TCPStore");
+  }
+
   static std::vector<StandPlace> OtherPlaces(const std::vector<StandThread>& threads) {
     std::vector<StandPlace> places;
     for (const StandThread& thread : threads) places.push_back(thread.place);
@@ -180,7 +185,7 @@ class Builder {
   void AddPlaces(const Process& owner, size_t node, const StackPlace& main,
                  const std::vector<StandPlace>& others) {
     // The process with the server of a store does not set its keys.
-    if (graph_.nodes[node].in.kind == StandKind::kStore) return;
+    if (graph_.nodes[node].in.kind == StandKind::kStore || AsksAStore(main)) return;
     AddEnds(owner, node, main);
     if (!graph_.nodes[node].waits_for.empty() || graph_.nodes[node].is_idle) return;
     for (const StackPlace& place : others) AddEnds(owner, node, place);

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hangs of programs of many frameworks, started without Rollcall's library, under `rollcall diagnose`.
+
+    tests/run frameworks tests/torch/test_diagnose_frameworks.py
+
+The last lines say how often the culprits are right, and how often at least one of them. A job that its own framework
+ends leaves nothing to look at: the table leaves it out.
+"""
+
+import sys
+import time
+
+import pytest
+from diagnosed_job import HANG, look_until_it_hangs, running
+from framework_cases import CASES, FOLDER, lacks_packages, starts_its_ranks
+from hang_cases import BUILD, HERE
+from program_runs import PYTHON, PYTHON_PATH, file_of
+
+pytestmark = pytest.mark.long
+
+LAUNCH = HERE.parent / "standstill" / "launch.py"
+STARTS, LONGEST = 12, 60  # seconds: four processes import a framework
+
+
+def command(case, work, fixed=False):
+    script = [str(PYTHON if PYTHON.exists() else sys.executable), str(file_of(FOLDER, case.program)),
+              case.program.split(".")[1], "--work", str(work), *(["--fixed"] if fixed else [])]
+    if starts_its_ranks(case.program):
+        return [*script, "--ranks", str(case.ranks)]
+    return [sys.executable, str(LAUNCH), "-n", str(case.ranks), "--", *script]
+
+
+def start(case, folder, fixed=False):
+    (folder / "work").mkdir()
+    if lacks_packages(case.program):
+        pytest.skip("no frameworks; to have them:  deploy/setup_parts.sh frameworks")
+    env = {"PYTHONPATH": PYTHON_PATH, "OMP_NUM_THREADS": "1", "PROGRAM_BACKEND": case.backend,
+           "DS_ACCELERATOR": "cpu", "ACCELERATE_USE_CPU": "true"}
+    return running(command(case, folder / "work", fixed), folder, env)
+
+
+def reasons(look):
+    """Why nothing is said."""
+    return "; ".join(incident["look"]["why"] for incident in look.incidents) or look.text + look.errors
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_culprits(case, tmp_path, record_property):
+    with start(case, tmp_path) as job:
+        time.sleep(STARTS)
+        look = look_until_it_hangs(BUILD / "bin" / "rollcall", job, LONGEST)
+        has_ended = job.poll() is not None
+    said = look.verdict["summary"] if look.verdict else reasons(look)
+    assert look.exit_code in (0, 2, 3) and look.seconds < 60, said
+    if has_ended:
+        pytest.skip("the job has ended by itself")
+    whole = bool(look.verdict) and look.culprits == case.culprits
+    part = whole or bool(set(look.culprits) & set(case.culprits))
+    record_property("culprits", (case.name, str(look.culprits), whole, said))
+    record_property("at least one of them", (case.name, str(look.culprits), part, said))
+    if look.verdict:
+        assert look.verdict["certainty"] != "certain", said
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_nothing_is_said_without_the_mistake(case, tmp_path):
+    with start(case, tmp_path, fixed=True) as job:
+        time.sleep(STARTS)
+        look = look_until_it_hangs(BUILD / "bin" / "rollcall", job, 0)
+    assert look.exit_code != HANG, look.verdict["summary"]
