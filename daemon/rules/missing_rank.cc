@@ -21,6 +21,24 @@ std::vector<Absent> UnreportedByNewAgent(const Suspicion& s) {
   return Pick(s, [&](const Absent& a) { return heard.FindAgentOn(a.process) != nullptr; });
 }
 
+// They wait in messages, with each other or with a rank that is in the call.
+bool AreAllInMessages(const Suspicion& s, const std::vector<Absent>& absents) {
+  return std::all_of(absents.begin(), absents.end(), [&s](const Absent& absent) {
+    const Member* member = FindMember(*s.call.communicator, absent.rank);
+    return member != nullptr && member->p2p_entered > member->p2p_finished &&
+           (member->p2p_waiting_since_ns != 0 || member->host_waits_since_ns != 0);
+  });
+}
+
+// Two ends that were both issued, and do not meet, may have other tags: nobody has left out a call.
+void WeakenBetweenTags(const Suspicion& s, const std::vector<Absent>& absents, Verdict* verdict) {
+  if (s.call.communicator->kind != CommKind::kGloo || !AreAllInMessages(s, absents)) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(
+      "the tags of messages are not recorded: the absent ranks wait in sends and receives, whose "
+      "other ends may have other tags");
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
@@ -31,7 +49,9 @@ std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
     return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
   });
   if (absents.empty()) absents = UnreportedByNewAgent(s);
-  return BlameNotHeldUp(s, Cause::kMissingRank, std::move(absents));
+  std::optional<Verdict> verdict = BlameNotHeldUp(s, Cause::kMissingRank, absents);
+  if (verdict) WeakenBetweenTags(s, absents, &*verdict);
+  return verdict;
 }
 
 }  // namespace rollcall

@@ -225,6 +225,26 @@ TEST(DroppedMessageTest, NcclKeepsAMessageWithoutItsRequest) {
   EXPECT_TRUE(OfSentMessage(CommKind::kNccl).culprits.empty());
 }
 
+// Rank 0 receives from rank 2, rank 2 sends to it, and rank 1 waits for both in a collective.
+Verdict OfMessagesThatDoNotMeet(CommKind kind) {
+  JobBuilder j(3, false);
+  j.Finish(4);
+  j.comm().kind = kind;
+  j.Enter({1}, At(9));
+  j.Issue(2, Send(0), At(10));
+  j.Issue(0, Recv(2), At(10));
+  j.Block({0, 1, 2}, At(10));
+  const std::vector<Verdict> verdicts = Diagnose(j.state, At(70), Limits());
+  EXPECT_FALSE(verdicts.empty());
+  return verdicts.empty() ? Verdict() : verdicts[0];
+}
+
+TEST(MessagesOfGlooTest, RanksBetweenTwoTagsAreNotCertainToHaveLeftOutACall) {
+  const Verdict v = OfMessagesThatDoNotMeet(CommKind::kGloo);
+  EXPECT_NE(v.certainty, Certainty::kCertain) << v.summary;
+  EXPECT_FALSE(v.missing_evidence.empty());
+}
+
 class PeerRulesTest : public testing::TestWithParam<RuleCase> {};
 
 TEST_P(PeerRulesTest, Blames) { ExpectVerdict(GetParam()); }
