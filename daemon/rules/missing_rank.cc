@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "daemon/rules/blame.h"
 #include "daemon/rules/members/heard_hosts.h"
 #include "daemon/rules/rules.h"
@@ -21,13 +23,21 @@ std::vector<Absent> UnreportedByNewAgent(const Suspicion& s) {
   return Pick(s, [&](const Absent& a) { return heard.FindAgentOn(a.process) != nullptr; });
 }
 
+// By its stack: messages with tags are not recorded.
+bool IsInAMessage(const JobState& job, int32_t process) {
+  if (process < 0) return false;
+  const std::string& functions = job.processes[static_cast<size_t>(process)].place.functions;
+  for (const char* wait : {"ProcessGroupGloo::RecvWork::wait", "ProcessGroupGloo::SendWork::wait",
+                           " distributed_c10d.recv ", " distributed_c10d.send "}) {
+    if (absl::StrContains(functions, wait)) return true;
+  }
+  return false;
+}
+
 // They wait in messages, with each other or with a rank that is in the call.
 bool AreAllInMessages(const Suspicion& s, const std::vector<Absent>& absents) {
-  return std::all_of(absents.begin(), absents.end(), [&s](const Absent& absent) {
-    const Member* member = FindMember(*s.call.communicator, absent.rank);
-    return member != nullptr && member->p2p_entered > member->p2p_finished &&
-           (member->p2p_waiting_since_ns != 0 || member->host_waits_since_ns != 0);
-  });
+  return std::all_of(absents.begin(), absents.end(),
+                     [&s](const Absent& absent) { return IsInAMessage(s.job, absent.process); });
 }
 
 // Two ends that were both issued, and do not meet, may have other tags: nobody has left out a call.

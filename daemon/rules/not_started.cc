@@ -40,9 +40,9 @@ bool IsInsideNccl(const Process& process) {
 bool IsInACollective(const Process& process) {
   if (process.standing == nullptr) return false;
   const StandPlace& place = process.standing->place;
-  const bool is_in_library =
-      place.in.kind == StandKind::kTorch || place.in.kind == StandKind::kTorchOnDevice ||
-      place.in.kind == StandKind::kNccl || place.in.kind == StandKind::kGloo;
+  const bool is_in_library = place.in.kind == StandKind::kTorch ||
+                             place.in.kind == StandKind::kTorchOnDevice ||
+                             place.in.kind == StandKind::kNccl || place.in.kind == StandKind::kGloo;
   const auto has = [&place](absl::string_view word) {
     return absl::StrContains(place.functions, word);
   };
