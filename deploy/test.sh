@@ -52,7 +52,7 @@ all   | 7     | stacks      | stacks         | 0    | 20    | -m long | stacks o
 all   | 7     | odd         | odd            | 1    | 15    | | odd programs, with and without the library: other allocators, Go, Rust, Java, .NET, Node
 all   | 8     | torch       | torch          | 1    | 30    | -m long | the rest of the tests with PyTorch, and PyTorch's own
 all   | 8     | kubernetes  | kubernetes     | 1    | 20    | -m long --dist=loadfile --ignore=tests/kubernetes/test_api_server.py | policy, events, several daemons
-all   | 9     | frameworks  | frameworks     | 1    | 30    | | programs of many frameworks
+all   | 9     | frameworks  | frameworks     | 1    | 60    | | programs of many frameworks
 all   | 9     | packages    | packages       | 0    | 15    | | packages of PyPI that load NCCL
 all   | 9     | oneccl      | oneccl         | 0    | 15    | | real oneCCL, on the CPU
 all   | 9     | torch24     | torch24        | 1    | 30    | | programs on gloo with PyTorch 2.4.1
