@@ -89,7 +89,8 @@ bool WorkedForLong(const Verdict& v) { return StallsAlone(v) && v.position >= 10
 bool OnlyOneCalls(const Verdict& v) {
   return Is(v, Cause::kMissingRank) && v.position >= kSetupCalls && v.waiting_ranks.size() == 1 &&
          v.communicator_size > 2 &&
-         CountCulprits(v.culprits) + 1 == static_cast<size_t>(v.communicator_size);
+         CountCulprits(v.culprits) + 1 == static_cast<size_t>(v.communicator_size) &&
+         !CulpritIsIn(v, waits::kMessage);
 }
 
 bool CallsSwapped(const Verdict& v) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // StackAdvice(): for what the culprits do, as the stacks of their own threads show it.
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "daemon/diagnosis/advice.h"
 #include "daemon/diagnosis/advice_departures.h"
@@ -156,11 +158,18 @@ bool Sleeps(const Verdict& v) {
   return !v.late && AbsentIsIn(v, waits::kSleep);
 }
 
+// Two ranks that others wait for wait in messages of gloo, as far as one knows each other's.
+bool MissEachOther(const Verdict& v) {
+  if (!Is(v, Cause::kMissingRank) || v.communicator_kind != CommKind::kGloo) return false;
+  return std::count_if(v.places.begin(), v.places.end(), [](const StackPlace& place) {
+           return HasWait(place.functions, waits::kMessage);
+         }) > 1;
+}
+
 bool WaitForMessages(const Verdict& v) {
-  const AdviceWords words = {"distributed_c10d.recv", "distributed_c10d.send", "RecvWork::wait",
-                             "SendWork::wait"};
+  if (MissEachOther(v)) return true;
   return Is(v, Cause::kStandstill) && v.standstill.in == StandKind::kGloo &&
-         CulpritIsIn(v, words) && WaiterIsIn(v, words);
+         CulpritIsIn(v, waits::kMessage) && WaiterIsIn(v, waits::kMessage);
 }
 
 }  // namespace
@@ -253,7 +262,7 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "before the job starts. If not, give the wait a timeout."},
       {"pipeline-out-of-step", WaitForMessages,
        "no rank moves, and the culprit and a rank that waits are in sends or receives that are not "
-       "recorded",
+       "recorded; or two ranks that others wait for are in messages of gloo",
        "A receive takes a message only with the tag and from the rank that it names.",
        "The two ends do not meet. Compare the peers, the tags and the number of messages of both "
        "sides: one of them has left out, repeated or renumbered a message."},

@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/rules/freshness.h"
 #include "daemon/words/communicator_names.h"
 #include "daemon/words/evidence.h"
@@ -32,6 +34,33 @@ bool WaitsOutside(const Suspicion& s, const Absent& absent) {
   return process != nullptr && process->waits_outside_since_ns != 0 && HasFreshStack(s, absent);
 }
 
+// By its stack: gloo's messages with tags are not recorded. The sends and receives within a
+// monitored barrier are a part of that call.
+bool WaitsInUnrecordedMessage(const Suspicion& s, const Absent& absent) {
+  if (s.call.communicator->kind != CommKind::kGloo || !HasFreshStack(s, absent)) return false;
+  const Process& process = *FindProcess(s.job, absent.process);
+  return process.blocked.empty() && HasWait(process.place.functions, waits::kMessage) &&
+         !absl::StrContains(process.place.functions, "monitoredBarrier");
+}
+
+bool WaitsElsewhere(const Suspicion& s, const Absent& absent) {
+  return WaitsOutside(s, absent) || WaitsInUnrecordedMessage(s, absent);
+}
+
+// Two ends that were both issued, and do not meet, may have other tags: nobody has left out a call.
+void WeakenBetweenTags(const Suspicion& s, const std::vector<Absent>& absents, Verdict* verdict) {
+  std::vector<int32_t> ranks;
+  for (const Absent& absent : absents) {
+    if (!WaitsInUnrecordedMessage(s, absent)) continue;
+    ranks.push_back(PublicRank(s.job, absent.process, absent.rank));
+  }
+  if (ranks.empty()) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(
+      absl::StrCat("whether the messages of ", RanksInWords(ranks),
+                   " have the tags that their peers wait for: tags are not recorded"));
+}
+
 // While the stacks of only some of the few absent ranks have come, another one of them may show
 // that it waits for these.
 void WeakenWithoutStacks(const Suspicion& s, const std::vector<Absent>& absents, Verdict* verdict) {
@@ -50,11 +79,11 @@ void WeakenWithoutStacks(const Suspicion& s, const std::vector<Absent>& absents,
 
 void AddHeldUp(const std::vector<int32_t>& ranks, Verdict* verdict) {
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
-  verdict->evidence.push_back(
-      absl::StrCat("also absent, but waiting for others outside NCCL: ", RanksInWords(ranks)));
+  verdict->evidence.push_back(absl::StrCat(
+      "also absent, but waiting for others outside of recorded calls: ", RanksInWords(ranks)));
   verdict->missing_evidence.push_back(absl::StrCat("what ", RanksInWords(ranks),
                                                    PluralForm(ranks.size(), " waits", " wait"),
-                                                   " for outside NCCL is unknown"));
+                                                   " for outside of recorded calls is unknown"));
 }
 
 // True if Rollcall infers both the wait and the end of the absent rank.
@@ -316,11 +345,13 @@ std::optional<Verdict> Blame(const Suspicion& s, Cause cause, const std::vector<
 
 std::optional<Verdict> BlameNotHeldUp(const Suspicion& s, Cause cause,
                                       std::vector<Absent> absents) {
-  const auto held_up = std::stable_partition(absents.begin(), absents.end(),
-                                             [&s](const Absent& a) { return !WaitsOutside(s, a); });
+  const auto held_up = std::stable_partition(
+      absents.begin(), absents.end(), [&s](const Absent& a) { return !WaitsElsewhere(s, a); });
   if (held_up == absents.begin() || held_up == absents.end()) {
     std::optional<Verdict> verdict = Blame(s, cause, absents);
-    if (verdict) WeakenWithoutStacks(s, absents, &*verdict);
+    if (!verdict) return verdict;
+    WeakenWithoutStacks(s, absents, &*verdict);
+    WeakenBetweenTags(s, absents, &*verdict);
     return verdict;
   }
   std::vector<int32_t> ranks;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/durations.h"
 #include "daemon/model/progress.h"
+#include "daemon/model/waits/wait_frames.h"
 #include "daemon/rules/rules.h"
 #include "daemon/rules/start_fault.h"
 #include "daemon/words/evidence.h"
@@ -46,8 +47,8 @@ bool IsInACollective(const Process& process) {
   const auto has = [&place](absl::string_view word) {
     return absl::StrContains(place.functions, word);
   };
-  return is_in_library && !has("init_process_group") && !has("new_group") && !has("CommInit") &&
-         !has("bootstrap");
+  return is_in_library && !IsAtAStore(place.functions) && !has("init_process_group") &&
+         !has("new_group") && !has("CommInit") && !has("bootstrap");
 }
 
 // True if process `a` represents its rank better than `b`. Launchers and data-loader workers

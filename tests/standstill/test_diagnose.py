@@ -15,7 +15,7 @@ import time
 
 import pytest
 from cases import CASES, LEFT_ALONE
-from diagnosed_job import HANG, Look, look_until_it_hangs, running
+from diagnosed_job import HANG, Look, look_until_it_hangs, record_culprits, running
 from expected_verdict import CERTAINTIES
 
 pytestmark = pytest.mark.long
@@ -40,11 +40,7 @@ def test_the_culprits(row, tmp_path, record_property):
         time.sleep(STARTS)
         look = look_until_it_hangs(ROLLCALL, job, LONGEST if "" not in row.causes else 0)
     row.remove_ipc(tmp_path / "place")
-    said = look.verdict["summary"] if look.verdict else look.text[:300] + look.errors
-    whole = bool(look.verdict) and look.culprits == row.culprits
-    part = whole or bool(set(look.culprits) & set(row.culprits))
-    record_property("culprits", (row.program, str(look.culprits), whole, said))
-    record_property("at least one of them", (row.program, str(look.culprits), part, said))
+    _, said = record_culprits(record_property, row.program, look, row.culprits)
     if look.verdict:
         assert CERTAINTIES.index(look.verdict["certainty"]) <= CERTAINTIES.index("likely")
     assert look.exit_code in (0, 2, 3) and look.seconds < 12, said

@@ -31,6 +31,11 @@ class Look:
     def culprits(self):
         return tuple(sorted(culprit["rank"] for culprit in self.verdict["culprits"])) if self.verdict else ()
 
+    @property
+    def reasons(self):
+        """Why nothing is said."""
+        return "; ".join(incident["look"]["why"] for incident in self.incidents) or self.text[:300] + self.errors
+
 
 def _documents(text):
     decoder, at = json.JSONDecoder(), 0
@@ -55,6 +60,17 @@ def running(command, folder, env=None):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(job.pid, signal.SIGKILL)  # it may have left processes behind
             job.wait()
+
+
+def record_culprits(record_property, name, look, culprits, names_all=False):
+    """Records for the table at the end whether the look names the culprits, and whether one of them at least. Returns
+    the first, and what was said. names_all: a verdict that names no rank is right in part."""
+    said = look.verdict["summary"] if look.verdict else look.reasons
+    whole = bool(look.verdict) and look.culprits == culprits
+    part = whole or bool(set(look.culprits) & set(culprits)) or (names_all and bool(look.verdict) and not look.culprits)
+    record_property("culprits", (name, str(look.culprits), whole, said))
+    record_property("at least one of them", (name, str(look.culprits), part, said))
+    return whole, said
 
 
 def look_until_it_hangs(rollcall, job, seconds, *arguments):

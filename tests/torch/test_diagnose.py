@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from diagnosed_job import CANNOT_TELL, HANG, look_until_it_hangs, running
+from diagnosed_job import CANNOT_TELL, HANG, look_until_it_hangs, record_culprits, running
 from gloo_cases import CASES
 from hang_cases import BUILD, HERE
 from program_runs import PYTHON_PATH
@@ -35,13 +35,8 @@ def test_the_culprits(case, tmp_path, record_property):
     with running(command(case, tmp_path / "work"), tmp_path, env) as job:
         time.sleep(STARTS)
         look = look_until_it_hangs(BUILD / "bin" / "rollcall", job, LONGEST)
-    said = look.verdict["summary"] if look.verdict else look.text[:300] + look.errors
-    whole = bool(look.verdict) and look.culprits == case.culprits
-    # No rank more than the others.
-    all_alike = bool(look.verdict) and not look.culprits and len(case.culprits) == case.ranks
-    part = whole or all_alike or bool(set(look.culprits) & set(case.culprits))
-    record_property("culprits", (case.program, str(look.culprits), whole, said))
-    record_property("at least one of them", (case.program, str(look.culprits), part, said))
+    whole, said = record_culprits(record_property, case.program, look, case.culprits,
+                                  names_all=len(case.culprits) == case.ranks)
     assert look.exit_code in (0, 2, 3) and look.seconds < 60, said
     if look.verdict:
         assert look.verdict["certainty"] != "certain", said

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from diagnosed_job import HANG, look_until_it_hangs, running
+from diagnosed_job import HANG, look_until_it_hangs, record_culprits, running
 from framework_cases import CASES, FOLDER, lacks_packages, starts_its_ranks
 from hang_cases import BUILD, HERE
 from program_runs import PYTHON, PYTHON_PATH, file_of
@@ -39,25 +39,16 @@ def start(case, folder, fixed=False):
     return running(command(case, folder / "work", fixed), folder, env)
 
 
-def reasons(look):
-    """Why nothing is said."""
-    return "; ".join(incident["look"]["why"] for incident in look.incidents) or look.text + look.errors
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_culprits(case, tmp_path, record_property):
     with start(case, tmp_path) as job:
         time.sleep(STARTS)
         look = look_until_it_hangs(BUILD / "bin" / "rollcall", job, LONGEST)
         has_ended = job.poll() is not None
-    said = look.verdict["summary"] if look.verdict else reasons(look)
-    assert look.exit_code in (0, 2, 3) and look.seconds < 60, said
+    assert look.exit_code in (0, 2, 3) and look.seconds < 60, look.reasons
     if has_ended:
         pytest.skip("the job has ended by itself")
-    whole = bool(look.verdict) and look.culprits == case.culprits
-    part = whole or bool(set(look.culprits) & set(case.culprits))
-    record_property("culprits", (case.name, str(look.culprits), whole, said))
-    record_property("at least one of them", (case.name, str(look.culprits), part, said))
+    _, said = record_culprits(record_property, case.name, look, case.culprits)
     if look.verdict:
         assert look.verdict["certainty"] != "certain", said
 

@@ -11,6 +11,7 @@
 #include "base/durations.h"
 #include "daemon/model/components.h"
 #include "daemon/model/waits/poll_rate.h"
+#include "daemon/model/waits/wait_frames.h"
 
 namespace rollcall {
 namespace {
@@ -169,11 +170,6 @@ class Builder {
         is_main ? std::vector<StandPlace>(all.begin() + 1, all.end()) : std::vector<StandPlace>());
   }
 
-  // In the first call of a group, for the id of a communicator.
-  static bool AsksAStore(const StackPlace& place) {
-    return absl::StrContains(place.functions, "c10d::TCPStore");
-  }
-
   static std::vector<StandPlace> OtherPlaces(const std::vector<StandThread>& threads) {
     std::vector<StandPlace> places;
     for (const StandThread& thread : threads) places.push_back(thread.place);
@@ -184,8 +180,9 @@ class Builder {
   // wait for: those of a server too, which bring what it waits for.
   void AddPlaces(const Process& owner, size_t node, const StackPlace& main,
                  const std::vector<StandPlace>& others) {
-    // The process with the server of a store does not set its keys.
-    if (graph_.nodes[node].in.kind == StandKind::kStore || AsksAStore(main)) return;
+    // The process with the server of a store does not set its keys. In its first call a group asks
+    // for the id of a communicator.
+    if (graph_.nodes[node].in.kind == StandKind::kStore || IsAtAStore(main.functions)) return;
     AddEnds(owner, node, main);
     if (!graph_.nodes[node].waits_for.empty() || graph_.nodes[node].is_idle) return;
     for (const StackPlace& place : others) AddEnds(owner, node, place);

@@ -44,6 +44,10 @@ bool HasWait(absl::string_view text, waits::Kind kind) {
   });
 }
 
+bool IsAtAStore(absl::string_view functions) {
+  return HasWait(functions, waits::kStore) || HasWait(functions, waits::kStoreId);
+}
+
 bool IsWait(absl::string_view name, waits::Kind kind) {
   const auto& frames = WaitFramesOf(kind);
   return std::any_of(frames.begin(), frames.end(),

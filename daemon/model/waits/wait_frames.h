@@ -11,7 +11,7 @@ namespace rollcall {
 namespace waits {
 
 // A set of kinds, as one function may be a wait of several.
-using Kinds = uint32_t;
+using Kinds = uint64_t;
 
 enum Kind : Kinds {
   // A loop of a server. Of Python: a function with this name in a module of this name; else the
@@ -50,7 +50,8 @@ enum Kind : Kinds {
   kPipeInKernel = 1 << 28,    // a part of the kernel's name for the wait
   kSocketInKernel = 1 << 29,  // the same; a terminal may have such a name, too
   kCollective = 1 << 30,      // a part of the name: a library of collectives
-  kStage = 1U << 31,          // no wait, a part of the name: a stage works on what another one gave
+  kStage = 1ULL << 31,        // no wait, a part of the name: a stage works on what another one gave
+  kMessage = 1ULL << 32,  // a part of the name: a send or a receive of torch.distributed on gloo
 };
 
 }  // namespace waits
@@ -66,6 +67,9 @@ const std::vector<WaitFrame>& WaitFramesOf(waits::Kind kind);
 
 // Whether the text has the name of a row of this kind as a part.
 bool HasWait(absl::string_view text, waits::Kind kind);
+
+// Whether the stack waits for a key of a store, also within the first call of a group.
+bool IsAtAStore(absl::string_view functions);
 
 // Whether it is the name of a row of this kind.
 bool IsWait(absl::string_view name, waits::Kind kind);

@@ -487,6 +487,17 @@ TEST(AdviceTest, TheEndOfAWithBlockIsAHandlerOnlyOfAKnownException) {
   EXPECT_EQ(AdviceFor(v).front().id, "handles-an-exception");
 }
 
+TEST(AdviceTest, TwoRanksInMessagesMissEachOtherAndLeaveNobodyAlone) {
+  Verdict v = OneWaits({Op::kBroadcast});
+  v.communicator_kind = CommKind::kGloo;
+  EXPECT_EQ(AdviceFor(v).front().id, "collective-on-one-rank");
+  v.places.resize(2);
+  v.places[0].functions = " futex c10d::Work::wait distributed_c10d.recv learn.collect ";
+  v.places[1].functions = " futex c10d::Work::wait distributed_c10d.send act.run ";
+  EXPECT_EQ(AdviceFor(v).front().id, "pipeline-out-of-step");
+  EXPECT_FALSE(Has(AdviceFor(v), "collective-on-one-rank"));
+}
+
 TEST(AdviceTest, AWorkerOfAPoolIsNotAThread) {
   const std::vector<Advice> advice = AdviceFor(
       MissingAt("threading.Condition.wait pool.ApplyResult.wait pool.Pool.map train.main"));

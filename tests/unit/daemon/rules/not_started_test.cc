@@ -56,6 +56,25 @@ TEST(StartTest, NamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(verdicts[0].advice.front().id, "rank0-only-setup");
 }
 
+// torch makes a communicator within the first collective, by an id that rank 0 puts into the store.
+TEST(StartTest, RanksThatAskAStoreWithinTheirFirstCollectiveHaveNotStarted) {
+  JobBuilder job = Starting();
+  for (Process& process : job.state.processes) {
+    if (process.global_rank == 0) continue;
+    StackPlace place;
+    place.functions =
+        " __poll c10d::TCPStore::doGet c10d::PrefixStore::get c10d::ProcessGroupNCCL::allreduce "
+        "distributed_c10d.all_reduce main ";
+    auto standing = std::make_shared<Standing>(*process.standing);
+    standing->place = StandPlace(place);
+    process.standing = standing;
+  }
+  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kInitIncomplete);
+  EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{1, 2, 3}));
+}
+
 TEST(StartTest, NamesTheKeyForWhichTheOthersWait) {
   JobBuilder job = Starting();
   for (Process& process : job.state.processes) process.place.key = "settings";

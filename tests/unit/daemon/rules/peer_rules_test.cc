@@ -225,25 +225,46 @@ TEST(DroppedMessageTest, NcclKeepsAMessageWithoutItsRequest) {
   EXPECT_TRUE(OfSentMessage(CommKind::kNccl).culprits.empty());
 }
 
-// Rank 0 receives from rank 2, rank 2 sends to it, and rank 1 waits for both in a collective.
-// Messages with tags are not recorded.
-Verdict OfMessagesThatDoNotMeet(CommKind kind) {
+constexpr char kReceives[] = " futex c10d::Work::wait distributed_c10d.recv learn.collect ";
+constexpr char kSends[] = " futex c10d::Work::wait distributed_c10d.send learn.run ";
+
+// Rank 1 waits in a collective for ranks 0 and 2, which stand there. Messages with tags are not
+// recorded.
+Verdict OfRanksThatStandIn(const char* rank_0, const char* rank_2,
+                           CommKind kind = CommKind::kGloo) {
   JobBuilder j(3, false);
   j.Finish(4);
   j.comm().kind = kind;
   j.Enter({1}, At(9));
-  j.process(0).place.functions = " futex c10d::Work::wait distributed_c10d.recv learn.collect ";
-  j.process(2).place.functions = " futex c10d::Work::wait distributed_c10d.send learn.run ";
   j.Block({1}, At(10));
+  for (const auto& [rank, functions] : {std::pair(0, rank_0), std::pair(2, rank_2)}) {
+    j.process(rank).place.functions = functions;
+    j.process(rank).stacks_ns = At(60);
+  }
   const std::vector<Verdict> verdicts = Diagnose(j.state, At(70), Limits());
   EXPECT_FALSE(verdicts.empty());
   return verdicts.empty() ? Verdict() : verdicts[0];
 }
 
 TEST(MessagesOfGlooTest, RanksBetweenTwoTagsAreNotCertainToHaveLeftOutACall) {
-  const Verdict v = OfMessagesThatDoNotMeet(CommKind::kGloo);
+  const Verdict v = OfRanksThatStandIn(kReceives, kSends);
   EXPECT_EQ(v.certainty, Certainty::kLikely) << v.summary;
-  EXPECT_EQ(OfMessagesThatDoNotMeet(CommKind::kNccl).certainty, Certainty::kCertain);
+  EXPECT_EQ(v.missing_evidence.back(),
+            "whether the messages of ranks 0,2 have the tags that their peers wait for: tags are "
+            "not recorded");
+  EXPECT_EQ(OfRanksThatStandIn(kReceives, kSends, CommKind::kNccl).certainty, Certainty::kCertain);
+}
+
+TEST(MessagesOfGlooTest, TheRankThatIsInNoMessageHoldsUpTheOther) {
+  const Verdict v = OfRanksThatStandIn(kReceives, " clock_nanosleep learn.rest ");
+  EXPECT_EQ(CulpritRanks(v.culprits), Ranks{2}) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+}
+
+TEST(MessagesOfGlooTest, TheMessagesWithinAMonitoredBarrierAreNoneOfTheProgram) {
+  constexpr char kMonitored[] =
+      " futex c10d::ProcessGroupGloo::RecvWork::wait c10d::ProcessGroupGloo::monitoredBarrier ";
+  EXPECT_EQ(OfRanksThatStandIn(kMonitored, kMonitored).certainty, Certainty::kCertain);
 }
 
 class PeerRulesTest : public testing::TestWithParam<RuleCase> {};
