@@ -44,7 +44,7 @@ TEST(WaitFramesTest, EachRecordedWaitForADeviceHasARow) {
 }
 
 TEST(WaitFramesTest, EachKindHasRows) {
-  for (waits::Kinds kind = waits::kServerLoop; kind <= waits::kCollective; kind <<= 1) {
+  for (waits::Kinds kind = waits::kServerLoop; kind <= waits::kMessage; kind <<= 1) {
     EXPECT_FALSE(WaitFramesOf(static_cast<waits::Kind>(kind)).empty()) << kind;
   }
 }
