@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a segment that counts MPI's messages. It lies where other communicators have their
-// markers (segment.h): an MPI communicator has none. Its flag is kFlagMessages.
+// The part of a segment that counts messages of MPI, and those of gloo with a tag or from any rank.
+// It lies where other communicators have their markers (segment.h): those of MPI and gloo have
+// none. Its flag is kFlagMessages.
 //
 // Counts, not records: a program may send a million small messages, which would push the
 // collectives out of the ring. The nth message that a rank sends to a peer with a tag is the nth

@@ -50,6 +50,9 @@ TorchWork _ZN4c10d16ProcessGroupGloo4sendERSt6vectorIN2at6TensorESaIS3_EEii(void
 TorchWork _ZN4c10d16ProcessGroupGloo4recvERSt6vectorIN2at6TensorESaIS3_EEii(void* group,
                                                                             void* tensors, int peer,
                                                                             int tag);
+TorchWork _ZN4c10d16ProcessGroupGloo13recvAnysourceERSt6vectorIN2at6TensorESaIS3_EEi(void* group,
+                                                                                     void* tensors,
+                                                                                     int tag);
 bool _ZN4c10d16ProcessGroupGloo8SendWork4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(
     void* work, int64_t timeout);
 bool _ZN4c10d16ProcessGroupGloo8RecvWork4waitENSt6chrono8durationIlSt5ratioILl1ELl1000EEEE(

@@ -287,7 +287,8 @@ void CopyMessages(const segment::MessageTable& table, CommSnapshot* comm) {
             [](const MessagesSnapshot& a, const MessagesSnapshot& b) {
               return std::tie(a.peer, a.tag) < std::tie(b.peer, b.tag);
             });
-  comm->p2p_entered = comm->p2p_returned = issued;
+  comm->messages_issued = issued;
+  if (comm->kind != CommKind::kGloo) comm->p2p_entered = comm->p2p_returned = issued;
 }
 
 bool HasEnded(segment::CommState state) {

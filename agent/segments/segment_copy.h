@@ -44,7 +44,8 @@ void CopyEntry(const segment::CommEntry& entry, const TickClock& clock, CommSnap
 // Returns "" if the communicator is consistent, or a description of the first contradiction.
 std::string FindInconsistency(const CommSnapshot& comm);
 
-// Counts the messages as sends and receives, too. They have no records.
+// Counts MPI's messages as sends and receives, too. They have no records; those of gloo without a
+// tag have.
 void CopyMessages(const segment::MessageTable& table, CommSnapshot* comm);
 
 // Whether a communicator in this state has no transfers any more.

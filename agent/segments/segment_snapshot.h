@@ -33,7 +33,7 @@ struct GraphLaunchSnapshot {
   uint64_t records = 0;       // number of its calls on this communicator
 };
 
-// Messages of MPI with one peer and one tag (interpose/segment_messages.h).
+// Counted messages with one peer and one tag (interpose/segment_messages.h).
 struct MessagesSnapshot {
   int32_t peer = -1, tag = -1;
   uint32_t sends = 0, receives = 0, sends_awaited = 0, receives_awaited = 0;
@@ -63,6 +63,7 @@ struct CommSnapshot {
   uint64_t records_lost = 0;            // overwritten before they were read, in total
   std::vector<GraphLaunchSnapshot> graph_launches;  // the newest, in order
   std::vector<MessagesSnapshot> messages;           // by peer and tag
+  uint64_t messages_issued = 0;                     // of all peers and tags
   bool messages_lost = false, messages_cancelled = false;
 };
 

@@ -77,7 +77,8 @@ class LocalProgress::Reader {
     found_.pids.insert(snapshot->pid);
     for (const CommSnapshot& comm : snapshot->communicators) {
       const uint64_t calls = comm.entered + comm.returned + comm.p2p_entered + comm.p2p_returned +
-                             comm.finished + comm.p2p_finished + static_cast<uint64_t>(comm.state);
+                             comm.finished + comm.p2p_finished + comm.messages_issued +
+                             static_cast<uint64_t>(comm.state);
       const auto [at, is_new] = rank->members.try_emplace({comm.index, comm.init_ticks});
       if (!is_new && at->second.calls == calls) continue;
       at->second = {comm.id, calls, found_.looked_ns};

@@ -89,8 +89,7 @@ bool WorkedForLong(const Verdict& v) { return StallsAlone(v) && v.position >= 10
 bool OnlyOneCalls(const Verdict& v) {
   return Is(v, Cause::kMissingRank) && v.position >= kSetupCalls && v.waiting_ranks.size() == 1 &&
          v.communicator_size > 2 &&
-         CountCulprits(v.culprits) + 1 == static_cast<size_t>(v.communicator_size) &&
-         !CulpritIsIn(v, waits::kMessage);
+         CountCulprits(v.culprits) + 1 == static_cast<size_t>(v.communicator_size);
 }
 
 bool CallsSwapped(const Verdict& v) {
@@ -139,8 +138,10 @@ bool CommunicatorsInOtherOrders(const Verdict& v) {
   return v.is_usual_elsewhere || (Is(v, Cause::kDeadlock) && crosses) || !v.beside.empty();
 }
 
+bool TagsDiffer(const Verdict& v) { return Is(v, Cause::kUnmatchedP2p) && HasField(v, "tag"); }
+
 bool PipelineOutOfStep(const Verdict& v) {
-  return Is(v, Cause::kUnmatchedP2p) && !HasField(v, "count");
+  return Is(v, Cause::kUnmatchedP2p) && !HasField(v, "count") && !TagsDiffer(v);
 }
 
 bool AbortsAlone(const Verdict& v) {
@@ -315,6 +316,13 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "A send may wait for its receive. If every rank sends before it receives, no rank receives.",
        "Every rank in the ring waits for the next. Put each send and its receive into one group "
        "(batch_isend_irecv, ncclGroupStart), or let even ranks send first and odd ones receive."},
+      {"tags-differ", TagsDiffer,
+       "a rank waits for a message with one tag, and its peer has sent one with another",
+       "Each rank counts by itself what it makes the tag of: its rounds, its requests, its micro-"
+       "batches. One of them skips a number, repeats one, or starts elsewhere.",
+       "The two ends of a message have different tags. Make the tag from a number that both ranks "
+       "know (the step of the loop, or a number that one sends to the other), and look at what "
+       "raises it on each side."},
       {"pipeline-out-of-step", PipelineOutOfStep, "a send or receive without its other end",
        "The stages of a pipeline disagree on the schedule: a different number of micro-batches, an "
        "early exit, or a wrong peer.",

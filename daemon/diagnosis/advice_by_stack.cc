@@ -158,16 +158,7 @@ bool Sleeps(const Verdict& v) {
   return !v.late && AbsentIsIn(v, waits::kSleep);
 }
 
-// Two ranks that others wait for wait in messages of gloo, as far as one knows each other's.
-bool MissEachOther(const Verdict& v) {
-  if (!Is(v, Cause::kMissingRank) || v.communicator_kind != CommKind::kGloo) return false;
-  return std::count_if(v.places.begin(), v.places.end(), [](const StackPlace& place) {
-           return HasWait(place.functions, waits::kMessage);
-         }) > 1;
-}
-
 bool WaitForMessages(const Verdict& v) {
-  if (MissEachOther(v)) return true;
   return Is(v, Cause::kStandstill) && v.standstill.in == StandKind::kGloo &&
          CulpritIsIn(v, waits::kMessage) && WaiterIsIn(v, waits::kMessage);
 }

@@ -21,7 +21,7 @@ int64_t P2pWaitsSince(const Communicator& comm) {
 }
 
 bool DoSizesDiffer(const JobState& job, const Communicator& comm, RankFinder* finder) {
-  if (comm.counts_messages) return false;  // MPI permits it
+  if (!MayHaveP2pRecords(comm)) return false;  // MPI permits it
   std::vector<StuckCall> calls;
   FindStuckP2p(job, comm, finder, &calls);
   return std::any_of(calls.begin(), calls.end(), [](const StuckCall& call) {

@@ -35,7 +35,9 @@ bool IsFirstUse(const Verdict& v) {
   return Is(v, Cause::kInitIncomplete) && WaitsForRanks(v) && PlacesAreKnown(v);
 }
 
+// Of two ends with different tags neither is left out, nor too many.
 bool MayDepart(const Verdict& v) {
+  if (Is(v, Cause::kUnmatchedP2p) && HasField(v, "tag")) return false;
   return IsContradiction(v.cause) || Is(v, Cause::kMissingRank) || Is(v, Cause::kUnmatchedP2p) ||
          Is(v, Cause::kTeardownHang) || IsFirstUse(v);
 }

@@ -34,8 +34,8 @@ bool WaitsOutside(const Suspicion& s, const Absent& absent) {
   return process != nullptr && process->waits_outside_since_ns != 0 && HasFreshStack(s, absent);
 }
 
-// By its stack: gloo's messages with tags are not recorded. The sends and receives within a
-// monitored barrier are a part of that call.
+// By its stack: an older library records no messages of gloo with tags, and this one has room for a
+// few at a time. The sends and receives within a monitored barrier are a part of that call.
 bool WaitsInUnrecordedMessage(const Suspicion& s, const Absent& absent) {
   if (s.call.communicator->kind != CommKind::kGloo || !HasFreshStack(s, absent)) return false;
   const Process& process = *FindProcess(s.job, absent.process);
@@ -58,7 +58,7 @@ void WeakenBetweenTags(const Suspicion& s, const std::vector<Absent>& absents, V
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->missing_evidence.push_back(
       absl::StrCat("whether the messages of ", RanksInWords(ranks),
-                   " have the tags that their peers wait for: tags are not recorded"));
+                   " have the tags that their peers wait for: they are not recorded"));
 }
 
 // While the stacks of only some of the few absent ranks have come, another one of them may show

@@ -3,7 +3,8 @@
 // issued. One rank that is wrong explains all of them if it alone sends to (or receives from) ranks
 // that wait together in a collective, if it has left its peers for a collective, if it stands
 // between two peers, of which one sends it more and the other one expects more from it than it
-// handles, or if it alone in a ring sends to (or receives from) another neighbour.
+// handles, if it alone in a ring sends to (or receives from) another neighbour, or if it alone
+// sends a rank fewer messages of a tag than the others do, or messages with another tag.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -232,13 +233,34 @@ std::optional<Verdict> JudgeWrongNeighbour(const JobState& job, const StuckCalls
   return verdict;
 }
 
+std::optional<Verdict> JudgeOddSender(const JobState& job, const StuckCalls& calls,
+                                      const std::vector<size_t>& cycle, int64_t now_ns,
+                                      const Limits& limits) {
+  for (const size_t i : cycle) {
+    const StuckCall& call = *calls[i];
+    const Absent* odd = FindOddSender(call);
+    if (odd == nullptr) continue;
+    auto verdict = JudgeUnmatchedP2p({job, call, {*odd}, now_ns, limits});
+    if (!verdict) continue;
+    AddWaitersOf(job, calls, cycle, &*verdict);
+    const int32_t rank = PublicRank(job, odd->process, odd->rank);
+    AddReason(absl::StrCat(RanksInWords({rank}),
+                           " alone has not sent the message that is awaited; the other senders "
+                           "have sent theirs with its tag"),
+              rank, &*verdict);
+    return verdict;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeCycleByMajority(const JobState& job, const StuckCalls& calls,
                                             const std::vector<size_t>& cycle, int64_t now_ns,
                                             const Limits& limits) {
   if (cycle.size() > kMostCycleCalls) return std::nullopt;
-  auto verdict = JudgeLoneRank(job, calls, cycle, now_ns, limits);
+  auto verdict = JudgeOddSender(job, calls, cycle, now_ns, limits);
+  if (!verdict) verdict = JudgeLoneRank(job, calls, cycle, now_ns, limits);
   if (!verdict) verdict = JudgeWrongNeighbour(job, calls, cycle, now_ns, limits);
   return verdict ? verdict : JudgeLackedRank(job, calls, cycle, now_ns, limits);
 }

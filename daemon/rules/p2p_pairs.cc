@@ -25,7 +25,8 @@ bool IsPairCreation(const StuckCall& call) {
 Op OpTowards(const Communicator& comm, int32_t rank, int32_t peer) {
   const Member* member = FindMember(comm, rank);
   if (member == nullptr) return Op::kNone;
-  if (comm.counts_messages) return AwaitedTowards(comm, rank, peer);
+  const Op counted = AwaitedTowards(comm, rank, peer);
+  if (counted != Op::kNone) return counted;
   const uint64_t open = member->p2p_entered - std::min(member->p2p_entered, member->p2p_finished);
   uint64_t after = 0;  // number of sends and receives from this record on
   Op op = Op::kNone;

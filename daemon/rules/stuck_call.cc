@@ -240,11 +240,8 @@ std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& c
   if (!summary.has_formed) FindStuckCreation(job, comm, finder, &calls);
   if (summary.has_formed) FindStuckCollectives(job, comm, summary, finder, &calls);
   if (summary.has_formed) AddUnformed(job, comm, finder, &calls);
-  if (comm.counts_messages) {
-    FindStuckMessages(job, comm, finder, &calls);
-  } else if (summary.uses_p2p) {
-    FindStuckP2p(job, comm, finder, &calls);
-  }
+  if (comm.counts_messages) FindStuckMessages(job, comm, finder, &calls);
+  if (summary.uses_p2p && MayHaveP2pRecords(comm)) FindStuckP2p(job, comm, finder, &calls);
   if (summary.may_tear_down) FindStuckTeardown(job, comm, &calls);
   if (calls.empty() && summary.may_have_errors) AddUnseenWait(comm, summary, &calls);
   calls.erase(std::remove_if(calls.begin(), calls.end(),

@@ -67,7 +67,9 @@ struct StuckCall {
   bool size_differs = false;
   // P2p: any message of the absent ranks would end the wait, so it needs not all of them.
   bool is_choice = false;
-  // Messages of MPI: only threads beside the main ones wait in it.
+  // Counted messages: an absent rank has sent others, with tags for which nobody waits.
+  bool tags_differ = false;
+  // Counted messages: only threads beside the main ones wait in it.
   bool is_beside = false;
   // records of an end are lost: these may be two ends that never meet
   bool is_pair_guessed = false;
@@ -79,6 +81,12 @@ struct StuckCall {
   // When the first rank began to wait; if all ranks have entered the call, when the last did.
   int64_t since_ns = 0;
 };
+
+// Whether the sends and receives of the communicator may have records: MPI's are only counted, and
+// of gloo's those with a tag or from any rank.
+inline bool MayHaveP2pRecords(const Communicator& comm) {
+  return !comm.counts_messages || comm.kind == CommKind::kGloo;
+}
 
 using StuckCalls = std::vector<const StuckCall*>;
 
@@ -128,6 +136,12 @@ std::vector<int64_t> NewestCallTimes(const JobState& job);
 Absent MakeUnheard(const JobState& job, const UnknownMember& unknown);
 
 // MPI_Recv or MPI_Send, if the rank waits for a message with the peer; else kNone.
+// The absent rank that alone has not sent a waiting one as many messages with the awaited tag as
+// each other sender has, or whose messages to it have tags that no other rank uses. nullptr if
+// there is none.
+const Absent* FindOddSender(const StuckCall& call);
+
+// OpTowards() by the counts of messages.
 Op AwaitedTowards(const Communicator& comm, int32_t rank, int32_t peer);
 
 // The arguments of the call at `position`, from the first rank that still has its record.

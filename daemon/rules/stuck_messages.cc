@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// FindStuckMessages(): MPI's messages that wait for their other end. The counts of both ranks show
-// whether it was issued (message_counts.h). A rank that waits for several messages needs all of
-// them, but for MPI_ANY_SOURCE, MPI_Waitany and MPI_Waitsome: there any one will do, and the ranks
-// that may yet send it decide (open_choices.h).
+// FindStuckMessages(): counted messages that wait for their other end: MPI's, and those of gloo
+// with a tag or for any rank. The counts of both ranks show whether it was issued
+// (message_counts.h). A rank that waits for several messages needs all of them, but for
+// MPI_ANY_SOURCE, MPI_Waitany and MPI_Waitsome: there any one will do, and the ranks that may yet
+// send it decide (open_choices.h).
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include "daemon/model/message_counts.h"
 #include "daemon/model/sent_messages.h"
 #include "daemon/rules/members/rank_map.h"
+#include "daemon/rules/p2p_pairs.h"
 #include "daemon/rules/stuck_call.h"
 #include "daemon/words/terms.h"
 #include "interpose/segment_messages.h"
@@ -21,6 +23,7 @@ namespace rollcall {
 namespace {
 
 constexpr int kMostTags = 3;
+constexpr int kLeastOthers = 2;  // of whom one may say that they all do something
 // Ranks of a communicator without a report whose processes are searched for. Programs name few.
 constexpr size_t kMostUnheardPeers = 256;
 
@@ -63,13 +66,22 @@ bool WaitsForAnyOf(const JobState& job, const Communicator& comm, const Member& 
                      });
 }
 
+// Whether a rank waits in a message without a tag to this one, which the counts do not have.
+bool MayHaveOfRecords(const Communicator& comm, int32_t rank, int32_t tag) {
+  if (!MayHaveP2pRecords(comm) || tag != 0) return false;
+  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& member) {
+    return IsSendSide(OpTowards(comm, member.first, rank));
+  });
+}
+
 void AddEnd(const Communicator& comm, int32_t rank, const MessageCounts& ours,
             const PeerMessages& with, Way way, SentMessages* sent, MessageWaits* waits) {
   const bool is_known = with.peer == segment::kAnySource || InRange(comm, with.peer);
   if (AwaitedOf(with, way) == 0 || !is_known) return;
   if (with.peer == segment::kAnySource) {
     waits->is_choice = true;
-    waits->is_unknown = waits->is_unknown || sent->MayHave(ours, rank, with.tag);
+    waits->is_unknown = waits->is_unknown || sent->MayHave(ours, rank, with.tag) ||
+                        MayHaveOfRecords(comm, rank, with.tag);
     waits->lacking.push_back({&with, way, false});
     return;
   }
@@ -100,10 +112,17 @@ MessageThreads ThreadsOf(const JobState& job, const Communicator& comm, const Me
   return process == nullptr ? MessageThreads() : FindMessageThreads(*process, comm.id);
 }
 
+bool IsAwaited(const PeerMessages& with) {
+  return with.sends_awaited != 0 || with.receives_awaited != 0;
+}
+
 bool WaitsForAPeer(const MessageCounts& ours) {
-  return std::any_of(ours.by_peer.begin(), ours.by_peer.end(), [](const PeerMessages& with) {
-    return with.peer >= 0 && (with.sends_awaited != 0 || with.receives_awaited != 0);
-  });
+  return std::any_of(ours.by_peer.begin(), ours.by_peer.end(),
+                     [](const PeerMessages& with) { return with.peer >= 0 && IsAwaited(with); });
+}
+
+bool WaitsForCounted(const MessageCounts& ours) {
+  return std::any_of(ours.by_peer.begin(), ours.by_peer.end(), IsAwaited);
 }
 
 // Beside a main thread that waits for a peer, another one that waits for any rank serves requests.
@@ -136,9 +155,14 @@ Worth WorthOf(const MessageWaits& waits) {
   return waits.issued.empty() ? Worth::kOpen : Worth::kStalled;
 }
 
-CallArgs ArgsOf(const LackingEnd& end) {
+Op MessageOp(const Communicator& comm, Way way) {
+  if (MayHaveP2pRecords(comm)) return way == Way::kSend ? Op::kSend : Op::kRecv;
+  return way == Way::kSend ? Op::kMPI_Send : Op::kMPI_Recv;
+}
+
+CallArgs ArgsOf(const Communicator& comm, const LackingEnd& end) {
   CallArgs args;
-  args.op = end.way == Way::kSend ? Op::kMPI_Send : Op::kMPI_Recv;
+  args.op = MessageOp(comm, end.way);
   args.peer = end.messages->peer;
   return args;
 }
@@ -195,19 +219,73 @@ std::string TagInWords(int32_t tag) {
   return tag < 0 ? "other tags" : absl::StrCat("tag ", tag);
 }
 
-// Of a receive: the peer's messages of other tags that wait for one, "1 with tag 8".
+// Of a receive: the peer's messages of other tags that wait for one.
+std::vector<const PeerMessages*> FindUnreceived(const MessageCounts& ours,
+                                                const MessageCounts& theirs,
+                                                const PeerMessages& awaited, int32_t rank) {
+  std::vector<const PeerMessages*> found;
+  for (const PeerMessages& sent : MessagesWith(theirs, rank)) {
+    if (sent.tag < 0 || sent.tag == awaited.tag) continue;
+    const PeerMessages* received = FindMessages(ours, awaited.peer, sent.tag);
+    if (!HasReached(received == nullptr ? 0 : received->receives, sent.sends)) {
+      found.push_back(&sent);
+    }
+  }
+  return found;
+}
+
+// The same in words, "1 with tag 8".
 std::string UnreceivedInWords(const MessageCounts& ours, const MessageCounts& theirs,
                               const PeerMessages& awaited, int32_t rank) {
   std::string words;
   int listed = 0;
-  for (const PeerMessages& sent : MessagesWith(theirs, rank)) {
-    if (sent.tag < 0 || sent.tag == awaited.tag) continue;
-    const PeerMessages* received = FindMessages(ours, awaited.peer, sent.tag);
+  for (const PeerMessages* sent : FindUnreceived(ours, theirs, awaited, rank)) {
+    if (++listed > kMostTags) break;
+    const PeerMessages* received = FindMessages(ours, awaited.peer, sent->tag);
     const uint32_t taken = received == nullptr ? 0 : received->receives;
-    if (HasReached(taken, sent.sends) || ++listed > kMostTags) continue;
-    absl::StrAppend(&words, words.empty() ? "" : ", ", sent.sends - taken, " with tag ", sent.tag);
+    absl::StrAppend(&words, words.empty() ? "" : ", ", sent->sends - taken, " with tag ",
+                    sent->tag);
   }
   return words.empty() ? "" : absl::StrCat(", and ", words, " that it has not received");
+}
+
+bool TagsDiffer(const Communicator& comm, const LackingEnd& end, int32_t rank) {
+  const PeerMessages& awaited = *end.messages;
+  return end.way == Way::kReceive && end.is_exact && awaited.peer >= 0 &&
+         !FindUnreceived(MessagesOf(FindMember(comm, rank)),
+                         MessagesOf(FindMember(comm, awaited.peer)), awaited, rank)
+              .empty();
+}
+
+bool IsUsedByOthers(const Communicator& comm, int32_t receiver, int32_t sender, int32_t tag) {
+  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& member) {
+    if (member.first == sender) return false;
+    const PeerMessages* with = FindMessages(MessagesOf(&member.second), receiver, tag);
+    return with != nullptr && with->sends != 0;
+  });
+}
+
+// Whether each other rank has sent it as many messages with this tag as it waits for, two at least.
+bool HaveOthersSent(const Communicator& comm, int32_t rank, const PeerMessages& awaited) {
+  int others = 0;
+  for (const auto& [sender, member] : comm.members) {
+    const PeerMessages* with = FindMessages(MessagesOf(&member), rank, awaited.tag);
+    if (sender == awaited.peer || with == nullptr || with->sends == 0) continue;
+    if (with->sends != awaited.receives_awaited) return false;
+    ++others;
+  }
+  return others >= kLeastOthers;
+}
+
+bool IsOddSender(const Communicator& comm, int32_t rank, const PeerMessages& awaited) {
+  if (awaited.receives_awaited == 0 || awaited.peer < 0 || awaited.tag < 0) return false;
+  if (HaveOthersSent(comm, rank, awaited)) return true;
+  const auto sent = FindUnreceived(MessagesOf(FindMember(comm, rank)),
+                                   MessagesOf(FindMember(comm, awaited.peer)), awaited, rank);
+  return !sent.empty() && IsUsedByOthers(comm, rank, awaited.peer, awaited.tag) &&
+         std::none_of(sent.begin(), sent.end(), [&](const PeerMessages* other) {
+           return IsUsedByOthers(comm, rank, awaited.peer, other->tag);
+         });
 }
 
 // "rank 1 has sent it 2, and 1 with tag 8 that it has not received"
@@ -254,7 +332,7 @@ StuckCall MakeBareCall(const JobState& job, const Communicator& comm, int32_t ra
   call.kind = StuckCall::Kind::kP2p;
   call.communicator = &comm;
   call.position = member.entered;
-  call.call.op = Op::kMPI_Recv;
+  call.call.op = MessageOp(comm, Way::kReceive);
   const MessageThreads threads = ThreadsOf(job, comm, member);
   call.is_beside = threads.is_beside && !threads.is_main;
   // Another thread may have listened for long.
@@ -272,9 +350,11 @@ StuckCall MakeOpenCall(StuckCall call) {
 }
 
 StuckCall MakeStalledCall(const MessageWaits& waits, StuckCall call) {
-  call.call = ArgsOf(waits.issued.front());
-  call.missing_evidence.push_back(
-      "whether the message is under way: MPI may move it only when its sender makes a call");
+  call.call = ArgsOf(*call.communicator, waits.issued.front());
+  if (!MayHaveP2pRecords(*call.communicator)) {
+    call.missing_evidence.push_back(
+        "whether the message is under way: MPI may move it only when its sender makes a call");
+  }
   return call;
 }
 
@@ -290,11 +370,12 @@ void MakeGuess(const JobState& job, int32_t rank, int32_t process, StuckCall* ca
 StuckCall MakeLackingCall(const JobState& job, const Communicator& comm, const MessageWaits& waits,
                           Peers* peers, StuckCall call) {
   const auto [rank, process, wait] = call.waiters.front();
-  call.call = ArgsOf(waits.lacking.front());
+  call.call = ArgsOf(*call.communicator, waits.lacking.front());
   std::set<int32_t> described;
   for (const LackingEnd& end : waits.lacking) {
     const int32_t peer = end.messages->peer;
     if (!described.insert(peer).second) continue;
+    call.tags_differ = call.tags_differ || TagsDiffer(comm, end, rank);
     DescribeEnd(job, comm, end, rank, process, waits.is_choice, &call);
     if (peer == segment::kAnySource) {
       peers->AddAll(rank, &call);
@@ -320,6 +401,7 @@ void MergeInto(const StuckCall& from, StuckCall* into) {
   into->waiters.insert(into->waiters.end(), from.waiters.begin(), from.waiters.end());
   into->evidence.insert(into->evidence.end(), from.evidence.begin(), from.evidence.end());
   into->since_ns = std::min(into->since_ns, from.since_ns);
+  into->tags_differ = into->tags_differ || from.tags_differ;
 }
 
 }  // namespace
@@ -333,6 +415,7 @@ void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || member.p2p_waiting_since_ns == 0) continue;
     if (HowProcessEnded(job, member.process) != Gone::kNo) continue;
+    if (MayHaveP2pRecords(comm) && !WaitsForCounted(MessagesOf(&member))) continue;
     const MessageWaits waits = FindMessageWaits(job, comm, rank, member, &sent);
     StuckCall call = MakeBareCall(job, comm, rank, member);
     Worth worth = WorthOf(waits);
@@ -352,10 +435,24 @@ void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder
   for (auto& [key, call] : merged) calls->push_back(std::move(call));
 }
 
+const Absent* FindOddSender(const StuckCall& call) {
+  if (call.kind != StuckCall::Kind::kP2p || !call.communicator->counts_messages) return nullptr;
+  for (const Waiter& waiter : call.waiters) {
+    for (const PeerMessages& awaited :
+         MessagesOf(FindMember(*call.communicator, waiter.rank)).by_peer) {
+      if (!IsOddSender(*call.communicator, waiter.rank, awaited)) continue;
+      const auto at = std::find_if(call.absents.begin(), call.absents.end(),
+                                   [&awaited](const Absent& a) { return a.rank == awaited.peer; });
+      if (at != call.absents.end()) return &*at;
+    }
+  }
+  return nullptr;
+}
+
 Op AwaitedTowards(const Communicator& comm, int32_t rank, int32_t peer) {
   for (const PeerMessages& with : MessagesWith(MessagesOf(FindMember(comm, rank)), peer)) {
-    if (with.receives_awaited != 0) return Op::kMPI_Recv;
-    if (with.sends_awaited != 0) return Op::kMPI_Send;
+    if (with.receives_awaited != 0) return MessageOp(comm, Way::kReceive);
+    if (with.sends_awaited != 0) return MessageOp(comm, Way::kSend);
   }
   return Op::kNone;
 }

@@ -47,6 +47,7 @@ std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s) {
               return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
             }));
   if (!verdict) return verdict;
+  if (s.call.tags_differ) verdict->mismatched_fields = {"tag"};
   for (const Waiter& w : s.call.waiters) {
     if (verdict->evidence.size() > 8) break;
     verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, w.process, w.rank)}),

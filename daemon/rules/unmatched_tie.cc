@@ -185,6 +185,7 @@ std::optional<Verdict> JudgeUnmatchedTie(const JobState& job, const StuckCalls& 
   verdict->certainty =
       std::min(proof == Proof::kIndirect ? Certainty::kPossible : Certainty::kLikely,
                sides->pair.absent.at_most);
+  if (call.tags_differ || sides->other->tags_differ) verdict->mismatched_fields = {"tag"};
   AddEvidenceOfOther(*sides, &*verdict);
   AddSides(job, *sides, &*verdict);
   AddAllWaiters(job, calls, cycle, &*verdict);

@@ -145,7 +145,8 @@ std::string UnmatchedP2pSentence(const Verdict& v) {
                         OtherEndInWords(v.call.op), " matches it", WaitTail(v));
   }
   return absl::StrCat(Subject(v), " never issued the ", OtherEndInWords(v.call.op),
-                      " that matches ", EndInWords(v.call, Where(v)), WaitTail(v));
+                      v.mismatched_fields.empty() ? " that matches " : " with the tag of ",
+                      EndInWords(v.call, Where(v)), WaitTail(v));
 }
 
 std::string DivergenceInWords(const Alignment& alignment) {

@@ -13,6 +13,7 @@
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/stops.h"
 #include "daemon/words/terms.h"
+#include "interpose/segment_messages.h"
 
 namespace rollcall {
 namespace {
@@ -98,8 +99,10 @@ const char* CulpritForm(const Verdict& v, const char* one, const char* many) {
 bool IsCreation(const Verdict& v) { return OpKind(v.call.op) == CallKind::kCreate; }
 
 std::string EndInWords(const CallArgs& call, const std::string& communicator) {
-  return absl::StrCat(OpInWords(call.op), IsSendSide(call.op) ? " to rank " : " from rank ",
-                      call.peer, " of ", communicator);
+  const std::string peer =
+      call.peer == segment::kAnySource ? "any rank" : absl::StrCat("rank ", call.peer);
+  return absl::StrCat(OpInWords(call.op), IsSendSide(call.op) ? " to " : " from ", peer, " of ",
+                      communicator);
 }
 
 // A process that cannot run stands nowhere.

@@ -237,9 +237,10 @@ std::string Deadlock(const Verdict& v) {
 
 // Two ranks of which one has left out a call, and nothing shows which.
 std::string UnmatchedTie(const Verdict& v) {
-  return absl::StrCat("one of ", CulpritsInWords(v.culprits),
-                      " has left out a call: ", EdgeInWords(v.chain[0]), ", and ",
-                      EdgeInWords(v.chain[1]), WaitTail(v));
+  const bool tags_differ = !v.mismatched_fields.empty();
+  return absl::StrCat(tags_differ ? "" : "one of ", CulpritsInWords(v.culprits),
+                      tags_differ ? " use different tags: " : " has left out a call: ",
+                      EdgeInWords(v.chain[0]), ", and ", EdgeInWords(v.chain[1]), WaitTail(v));
 }
 
 std::string BlockedBeforeStart(const Verdict& v) {

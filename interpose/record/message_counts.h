@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts an MPI communicator's messages in its segment (segment_messages.h), and shows which of
-// them threads wait for.
+// Counts the messages of a communicator of MPI or gloo in its segment (segment_messages.h), and
+// shows which of them threads wait for.
 //
-// The hot path: never allocates, locks, or calls MPI. Several threads may use a communicator.
+// The hot path: never allocates, locks, or calls MPI or gloo. Several threads may use a
+// communicator.
 #pragma once
 
 #include "interpose/local_comm.h"

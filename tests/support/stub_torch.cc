@@ -104,6 +104,13 @@ WorkPtr ProcessGroupGloo::recv(Tensors&, int, int) {
   return WorkPtr(new RecvWork());
 }
 
+WorkPtr ProcessGroupGloo::recvAnysource(Tensors&, int) {
+  MayThrow();
+  return WorkPtr(new RecvWork());
+}
+
+int ProcessGroupGloo::RecvWork::sourceRank() const { return 1; }
+
 void ProcessGroupGloo::FinishOldest(bool with_error) {
   AsyncWork* work = queue.front();
   queue.pop_front();

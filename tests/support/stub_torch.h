@@ -109,6 +109,7 @@ class ProcessGroupGloo {
   };
   struct RecvWork : Work {
     bool wait(std::chrono::milliseconds timeout) override;
+    int sourceRank() const;  // 1
   };
 
   // Waits for the address of another member, as the real one does.
@@ -123,6 +124,7 @@ class ProcessGroupGloo {
   virtual void monitoredBarrier(const BarrierOptions& options, bool wait_all_ranks);
   virtual WorkPtr send(Tensors& tensors, int to, int tag);
   virtual WorkPtr recv(Tensors& tensors, int from, int tag);
+  virtual WorkPtr recvAnysource(Tensors& tensors, int tag);
 
   static void FinishOldest(bool with_error);
 

@@ -66,6 +66,11 @@ MESSAGES = [
         defect="a likely deadlock of all: nobody asks whether a rank has sent to another one in all rounds before"),
     Row("messages.forgets_one_of_the_batch", ("unmatched_p2p",), (1,), ranks=2, most="likely", says=("Recv",)),
     # One took too few or the other sent too many: the calls do not show it.
+    Row("messages.counts_a_round_twice", ("unmatched_p2p",), (2,), most="likely", says=("Recv from rank 2", "tag")),
+    Row("messages.tags_of_one_side", ("unmatched_p2p",), (0, 1), ranks=2, most="likely", at="", says=("tag",)),
+    Row("messages.leaves_out_a_report", ("unmatched_p2p",), (2,), most="likely", says=("Recv from rank 2",)),
+    # Nobody knows whose message is lacking: the receive is for any.
+    Row("messages.takes_one_too_many", ("unmatched_p2p",), (0,), most="likely", says=("from any rank",)),
     Row("messages.takes_one_too_few", ("unmatched_p2p",), (0, 1), ranks=2, most="likely", says=("Send",)),
 ]
 KEY = r'key "[^"]*%s" of the store'

@@ -90,5 +90,55 @@ def takes_one_too_few(args):
     dist.barrier()  # hangs: takes_one_too_few
 
 
+@program
+def counts_a_round_twice(args):
+    """Each message of an actor has the number of its round as its tag; rank 2 counts a round that it has not sent."""
+    tag = 0
+    for number in range(1, MESSAGES + 1):
+        tag += 2 if number == MESSAGES and args.rank == 2 and not args.fixed else 1
+        if args.rank == 0:
+            for actor in range(1, dist.get_world_size()):
+                dist.recv(torch.empty(WIDTH), actor, tag=tag)
+        else:
+            dist.send(torch.ones(WIDTH), 0, tag=tag)  # hangs: counts_a_round_twice
+        dist.barrier()
+
+
+@program
+def tags_of_one_side(args):
+    """The receiver numbers the messages from 1, and the sender does so until it starts over."""
+    for number in range(MESSAGES):
+        tag = 1 if number == MESSAGES - 1 and args.rank == 0 and not args.fixed else number + 1
+        if args.rank == 0:
+            dist.send(torch.ones(WIDTH), 1, tag=tag)
+        else:
+            dist.recv(torch.empty(WIDTH), 0, tag=tag)
+
+
+@program
+def leaves_out_a_report(args):
+    """Ranks report to rank 0 with one tag; once rank 2 does not."""
+    for number in range(ROUNDS):
+        if args.rank == 0:
+            for reporter in range(1, dist.get_world_size()):
+                dist.recv(torch.empty(WIDTH), reporter, tag=7)
+        elif number != MESSAGES or args.rank != 2 or args.fixed:
+            dist.send(torch.ones(WIDTH), 0, tag=7)
+    dist.barrier()  # hangs: leaves_out_a_report
+
+
+@program
+def takes_one_too_many(args):
+    """Rank 0 takes the messages of all ranks in any order; rank 2 sends one less."""
+    others = dist.get_world_size() - 1
+    if args.rank == 0:
+        for _ in range(MESSAGES * others):
+            dist.recv(torch.empty(WIDTH))  # hangs: takes_one_too_many
+    else:
+        for _ in range(MESSAGES - (args.rank == 2 and not args.fixed)):
+            dist.send(torch.ones(WIDTH), 0)
+    dist.barrier()
+
+
 if __name__ == "__main__":
     main("gloo")

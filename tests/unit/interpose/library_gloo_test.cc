@@ -24,6 +24,19 @@ class LibraryGlooTest : public PreloadedProcessTest {
     EXPECT_EQ(comms.size(), 1u);
     return comms.empty() ? CommSnapshot() : comms[0];
   }
+
+  // The messages that the communicator counts: "RANK/TAG: SENDS+RECEIVES", and what threads wait
+  // for.
+  static std::string Counted(const CommSnapshot& comm) {
+    std::string words;
+    for (const MessagesSnapshot& with : comm.messages) {
+      absl::StrAppend(&words, words.empty() ? "" : ", ", with.peer, "/", with.tag, ": ", with.sends,
+                      "+", with.receives);
+      if (with.sends_awaited != 0) absl::StrAppend(&words, " send ", with.sends_awaited);
+      if (with.receives_awaited != 0) absl::StrAppend(&words, " receive ", with.receives_awaited);
+    }
+    return words;
+  }
 };
 
 TEST_F(LibraryGlooTest, AGroupIsACommunicatorOfGlooWithItsName) {
@@ -241,6 +254,46 @@ TEST_F(LibraryGlooTest, AMessageThatNoThreadWaitsForIsNotOpen) {
 
 TEST_F(LibraryGlooTest, AMessageWithATagIsNotMatchedByItsOrder) {
   EXPECT_EQ(CommAfter("group=0,2 send=8,1,0 send=8,1,7 wait").p2p_entered, 1u);
+}
+
+TEST_F(LibraryGlooTest, MessagesAreCountedForEachRankAndTag) {
+  const CommSnapshot comm =
+      CommAfter("group=0,3 send=8,1,7 wait send=8,1,7 send=8,2,7 wait recv=8,1,9 wait send wait");
+  EXPECT_EQ(Counted(comm), "1/7: 2+0, 1/9: 0+1, 2/7: 1+0");
+  EXPECT_EQ(comm.p2p_entered, 1u);
+  EXPECT_TRUE(Read().blocked.empty());
+}
+
+TEST_F(LibraryGlooTest, AThreadWaitsForTheMessageWithTheTag) {
+  const CommSnapshot comm = CommAfter("group=0,2 recv=8,1,7 wait recv=8,1,7 end wait");
+  EXPECT_EQ(Counted(comm), "1/7: 0+2 receive 2");
+  ASSERT_EQ(Read().blocked.size(), 1u);
+  EXPECT_EQ(Read().blocked[0].op, static_cast<uint32_t>(Op::kRecv));
+  EXPECT_EQ(Counted(CommAfter("group=0,2 send=8,1,7 end wait")), "1/7: 1+0 send 1");
+}
+
+TEST_F(LibraryGlooTest, AReceiveFromAnyRankCountsWithTheRankThatSent) {
+  EXPECT_EQ(Counted(CommAfter("group=0,2 any=8,7 end wait")), "-1/7: 0+1 receive 1");
+  EXPECT_EQ(Counted(CommAfter("group=0,2 any=8,7 wait any wait any")),
+            "-1/0: 0+1, -1/7: 0+0, 1/0: 0+1, 1/7: 0+1");
+}
+
+TEST_F(LibraryGlooTest, AReceiveThatIsGivenUpProvesNothing) {
+  for (const char* leave : {"!", "^"}) {
+    const CommSnapshot comm =
+        CommAfter(absl::StrCat("group=0,2 recv=8,1,7 ", leave, "wait allreduce"));
+    EXPECT_EQ(Counted(comm), "1/7: 0+1") << leave;
+    EXPECT_TRUE(comm.messages_cancelled) << leave;
+    EXPECT_TRUE(CommAfter(absl::StrCat("group=0,2 ", leave, "any allreduce")).messages_cancelled);
+  }
+  EXPECT_FALSE(CommAfter("group=0,2 recv=8,1,7 wait").messages_cancelled);
+}
+
+// More than there is room for, so their waits are not seen.
+TEST_F(LibraryGlooTest, ManyOpenMessagesAreCountedAll) {
+  std::string steps = "group=0,2";
+  for (int i = 0; i < 50; ++i) steps += " recv=8,1,7";
+  EXPECT_EQ(Counted(CommAfter(steps + " end wait")), "1/7: 0+50");
 }
 
 TEST_F(LibraryGlooTest, MessagesSideBySideAreAGroup) {

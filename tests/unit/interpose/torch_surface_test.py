@@ -19,8 +19,6 @@ OTHERS = {
     "setSequenceNumberForGroup",
     # They make other groups, whose constructor is wrapped.
     "merge", "reconfigure", "split",
-    # A receive from any rank shows no order.
-    "recvAnysource",
 }
 
 

@@ -264,6 +264,10 @@ const std::vector<AdviceCase>& KnownCases() {
       {"pipeline-out-of-step", Make(Cause::kUnmatchedP2p, {Op::kSend}),
        With(Make(Cause::kUnmatchedP2p, {Op::kSend}),
             [](Verdict* v) { v->mismatched_fields = {"count"}; })},
+      {"tags-differ",
+       With(Make(Cause::kUnmatchedP2p, {Op::kRecv}),
+            [](Verdict* v) { v->mismatched_fields = {"tag"}; }),
+       Make(Cause::kUnmatchedP2p, {Op::kRecv})},
       {"abort-on-all-ranks", Make(Cause::kTeardownHang, {Op::kCommAbort}),
        Make(Cause::kTeardownHang, {Op::kCommDestroy})},
       {"queue-is-full",
@@ -485,17 +489,6 @@ TEST(AdviceTest, TheEndOfAWithBlockIsAHandlerOnlyOfAKnownException) {
   EXPECT_FALSE(Has(AdviceFor(v), "handles-an-exception"));
   v.handled.exception.type = "KeyError";
   EXPECT_EQ(AdviceFor(v).front().id, "handles-an-exception");
-}
-
-TEST(AdviceTest, TwoRanksInMessagesMissEachOtherAndLeaveNobodyAlone) {
-  Verdict v = OneWaits({Op::kBroadcast});
-  v.communicator_kind = CommKind::kGloo;
-  EXPECT_EQ(AdviceFor(v).front().id, "collective-on-one-rank");
-  v.places.resize(2);
-  v.places[0].functions = " futex c10d::Work::wait distributed_c10d.recv learn.collect ";
-  v.places[1].functions = " futex c10d::Work::wait distributed_c10d.send act.run ";
-  EXPECT_EQ(AdviceFor(v).front().id, "pipeline-out-of-step");
-  EXPECT_FALSE(Has(AdviceFor(v), "collective-on-one-rank"));
 }
 
 TEST(AdviceTest, AWorkerOfAPoolIsNotAThread) {

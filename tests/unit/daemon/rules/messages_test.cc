@@ -382,8 +382,8 @@ TEST(MessageWordsTest, TheEvidenceCountsByTag) {
       lines.end())
       << testing::PrintToString(lines);
   EXPECT_EQ(verdicts[0].summary,
-            "rank 1 (node-1, pid 4001) never issued the send that matches MPI_Recv from rank 1 "
-            "of communicator \"dp\"; 1 rank has waited 60 s");
+            "rank 1 (node-1, pid 4001) never issued the send with the tag of MPI_Recv from rank "
+            "1 of communicator \"dp\"; 1 rank has waited 60 s");
 }
 
 TEST(MessageWordsTest, ATieNamesWhatEachSideLacksWhicheverWaitsLonger) {
@@ -397,6 +397,73 @@ TEST(MessageWordsTest, ATieNamesWhatEachSideLacksWhicheverWaitsLonger) {
     EXPECT_TRUE(Says(verdict.evidence,
                      "rank 1: waits for message #1 with tag 7; rank 0 has sent it 0, and 1 with "
                      "tag 8 that it has not received"));
+  }
+}
+
+// A learner on gloo, rank 0, has the rollouts of some actors and waits for that of rank 1.
+MessageJob LearnerAndActors(int actors, Op op = Op::kRecv) {
+  MessageJob job(actors + 1);
+  job.job.comm().kind = CommKind::kGloo;
+  for (int actor = 2; actor <= actors; ++actor) {
+    job.Sent(actor, 0, 7, 1);
+    job.Received(0, actor, 7, 1);
+  }
+  job.Receive(0, 1, 7, 10, op);
+  return job;
+}
+
+TEST(MessagesOfGlooTest, TheRankThatSendsWithATagOfItsOwnIsToBlame) {
+  MessageJob job = LearnerAndActors(3);
+  job.Send(1, 0, 8, 11, Op::kSend);
+  const Verdict verdict = job.Judge().front();
+  EXPECT_EQ(verdict.cause, Cause::kUnmatchedP2p);
+  EXPECT_EQ(CulpritRanks(verdict.culprits), Ranks{1});
+  EXPECT_EQ(verdict.certainty, Certainty::kLikely);
+  EXPECT_EQ(verdict.mismatched_fields, std::vector<std::string>{"tag"});
+  EXPECT_TRUE(Says({verdict.summary}, "never issued the send with the tag of Recv from rank 1"))
+      << verdict.summary;
+  EXPECT_EQ(verdict.advice.front().id, "tags-differ");
+}
+
+TEST(MessagesOfGlooTest, TwoRanksWithDifferentTagsMayBothBeWrong) {
+  MessageJob job = LearnerAndActors(1);
+  job.Send(1, 0, 8, 11, Op::kSend);
+  const Verdict verdict = job.Judge().front();
+  EXPECT_EQ(CulpritRanks(verdict.culprits), (Ranks{0, 1}));
+  EXPECT_EQ(verdict.certainty, Certainty::kLikely);
+  EXPECT_TRUE(Says({verdict.summary}, "ranks 0-1 use different tags: ")) << verdict.summary;
+}
+
+TEST(MessagesOfGlooTest, TheOneSenderThatHasNotSentIsToBlame) {
+  for (const int actors : {2, 3}) {
+    MessageJob job = LearnerAndActors(actors);
+    const std::vector<int> all = actors == 2 ? std::vector<int>{1, 2} : std::vector<int>{1, 2, 3};
+    job.job.Enter(all, At(11));
+    job.job.Block(all, At(11));
+    const Verdict verdict = job.Judge().front();
+    EXPECT_EQ(verdict.cause, Cause::kUnmatchedP2p);
+    EXPECT_EQ(CulpritRanks(verdict.culprits), actors == 2 ? (Ranks{0, 1}) : Ranks{1})
+        << verdict.summary;
+  }
+}
+
+// It has sent the message without a tag, and gloo moves it.
+TEST(MessagesOfGlooTest, AReceiveFromAnyRankMayGetAMessageWithoutATag) {
+  for (const bool sends : {false, true}) {
+    MessageJob job(3);
+    job.job.comm().kind = CommKind::kGloo;
+    job.Receive(0, kAnySource, 0, 10, Op::kRecv);
+    job.job.Enter({1}, At(11));
+    job.job.Block({1}, At(11));
+    if (sends) {
+      job.job.Issue(2, Send(0), At(11));
+    } else {
+      job.job.Enter({2}, At(11));
+      job.job.Block({2}, At(11));
+    }
+    const std::vector<Verdict> verdicts = job.Judge();
+    const bool blames = !verdicts.empty() && verdicts[0].cause == Cause::kUnmatchedP2p;
+    EXPECT_EQ(blames, !sends) << (verdicts.empty() ? "" : verdicts[0].summary);
   }
 }
 

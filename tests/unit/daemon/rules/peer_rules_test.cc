@@ -228,8 +228,8 @@ TEST(DroppedMessageTest, NcclKeepsAMessageWithoutItsRequest) {
 constexpr char kReceives[] = " futex c10d::Work::wait distributed_c10d.recv learn.collect ";
 constexpr char kSends[] = " futex c10d::Work::wait distributed_c10d.send learn.run ";
 
-// Rank 1 waits in a collective for ranks 0 and 2, which stand there. Messages with tags are not
-// recorded.
+// Rank 1 waits in a collective for ranks 0 and 2, which stand there. Their messages are not
+// recorded: an older library leaves out those with tags.
 Verdict OfRanksThatStandIn(const char* rank_0, const char* rank_2,
                            CommKind kind = CommKind::kGloo) {
   JobBuilder j(3, false);
@@ -250,7 +250,7 @@ TEST(MessagesOfGlooTest, RanksBetweenTwoTagsAreNotCertainToHaveLeftOutACall) {
   const Verdict v = OfRanksThatStandIn(kReceives, kSends);
   EXPECT_EQ(v.certainty, Certainty::kLikely) << v.summary;
   EXPECT_EQ(v.missing_evidence.back(),
-            "whether the messages of ranks 0,2 have the tags that their peers wait for: tags are "
+            "whether the messages of ranks 0,2 have the tags that their peers wait for: they are "
             "not recorded");
   EXPECT_EQ(OfRanksThatStandIn(kReceives, kSends, CommKind::kNccl).certainty, Certainty::kCertain);
 }

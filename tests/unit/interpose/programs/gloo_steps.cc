@@ -188,7 +188,12 @@ const std::map<std::string, std::function<void(const Numbers&)>> kSteps = {
     {"recv",
      [](const Numbers& n) {
        Tensors tensors = Some(n);
-       work = group->recv(tensors, At(n, 1, 1), 0).get();
+       work = group->recv(tensors, At(n, 1, 1), At(n, 2, 0)).get();
+     }},
+    {"any",
+     [](const Numbers& n) {
+       Tensors tensors = Some(n);
+       work = group->recvAnysource(tensors, At(n, 1, 0)).get();
      }},
     {"finish", [](const Numbers&) { ProcessGroupGloo::FinishOldest(false); }},
     {"fail", [](const Numbers&) { ProcessGroupGloo::FinishOldest(true); }},
