@@ -32,6 +32,7 @@ void SetFrame(const Frame& frame, v1::Frame* out) {
     out->set_file(frame.source_file);
     out->set_has_source(frame.has_source);
     for (const SourceBlock& block : frame.blocks) SetBlock(block, out->add_blocks());
+    out->set_returns_at(frame.returns_at);
     return;
   }
   out->set_function(Text(frame.function));

@@ -157,6 +157,7 @@ struct Frame {
   // The blocks of the program's source around the line, outermost first, if it could be read.
   bool has_source = false;
   std::vector<SourceBlock> blocks = {};
+  int32_t returns_at = 0;  // the last line with `return` before this one in its function; 0: none
 };
 
 struct ThreadStack {

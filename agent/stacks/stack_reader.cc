@@ -93,7 +93,8 @@ void AddPython(const RawThread& raw, const PythonSample& python, ThreadStack* th
 void AddSource(SourceFiles* sources, std::vector<Frame>* frames) {
   for (Frame& frame : *frames) {
     if (!frame.python || IsPythonLibraryFile(frame.source_file.c_str())) continue;
-    frame.has_source = sources->FindBlocks(frame.source_file, frame.line, &frame.blocks);
+    frame.has_source =
+        sources->FindBlocks(frame.source_file, frame.line, &frame.blocks, &frame.returns_at);
   }
 }
 

@@ -136,6 +136,7 @@ void Fields(Archive& archive, FieldsOf<Archive, Frame>& frame) {
   archive(frame.interpreter);
   archive(frame.has_source);
   archive(frame.blocks);
+  archive(frame.returns_at);
 }
 
 template <typename Archive>

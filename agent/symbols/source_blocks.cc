@@ -80,6 +80,19 @@ class Source {
     return last;
   }
 
+  // The line that begins the function around this one, or 0.
+  int32_t FindFunction(int32_t line) const {
+    if (line < 1 || line > size() || IndentationOf(line) == kBlank) return 0;
+    int indentation = IndentationOf(line);
+    for (int32_t at = line - 1; at >= 1 && indentation > 0; --at) {
+      const int here = IndentationOf(at);
+      if (here == kBlank || here >= indentation || Closes(CodeOf(at))) continue;
+      if (IsFunction(CodeOf(at))) return at;
+      indentation = here;
+    }
+    return 0;
+  }
+
   // Returns nullopt if the line begins no block that decides anything, such as the else of a loop.
   std::optional<SourceBlock> Describe(int32_t first, int32_t last) const {
     const std::optional<SourceBlockKind> kind = KindOf(CodeOf(first));
@@ -181,6 +194,22 @@ std::vector<SourceBlock> BlocksAround(absl::string_view text, int line, size_t m
   }
   std::reverse(blocks.begin(), blocks.end());
   return blocks;
+}
+
+int32_t ReturnBefore(absl::string_view text, int line) {
+  const Source source(text);
+  const int32_t begin = source.FindFunction(line);
+  int32_t found = 0;
+  for (int32_t at = begin + 1; begin != 0 && at < line; ++at) {
+    if (source.IndentationOf(at) == kBlank) continue;
+    const absl::string_view code = source.CodeOf(at);
+    if (IsFunction(code)) {
+      at = source.EndOf(at);
+    } else if (BeginsWithAny(code, {"return"})) {
+      found = at;
+    }
+  }
+  return found;
 }
 
 }  // namespace rollcall

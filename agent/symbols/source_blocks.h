@@ -15,4 +15,8 @@ namespace rollcall {
 // innermost.
 std::vector<SourceBlock> BlocksAround(absl::string_view source, int line, size_t most);
 
+// Returns the last line with `return` before this one in its function, without the functions in it;
+// 0 if there is none. Another rank may have left the function there.
+int32_t ReturnBefore(absl::string_view source, int line);
+
 }  // namespace rollcall

@@ -63,11 +63,13 @@ const std::string& SourceFiles::TextOf(const std::string& file) {
   return text;
 }
 
-bool SourceFiles::FindBlocks(const std::string& file, int line, std::vector<SourceBlock>* blocks) {
+bool SourceFiles::FindBlocks(const std::string& file, int line, std::vector<SourceBlock>* blocks,
+                             int32_t* returns_at) {
   if (!absl::StartsWith(file, "/") || !absl::EndsWith(file, ".py") || line < 1) return false;
   const std::string& text = TextOf(file);
   if (text.empty()) return false;
   *blocks = BlocksAround(text, line, kMostBlocks);
+  *returns_at = ReturnBefore(text, line);
   return true;
 }
 

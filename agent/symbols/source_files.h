@@ -22,7 +22,9 @@ class SourceFiles {
   SourceFiles(std::string proc_root, pid_t pid, const ModuleFiles& files);
 
   // False if the file cannot be read, is too large, or is not in Python.
-  bool FindBlocks(const std::string& file, int line, std::vector<SourceBlock>* blocks);
+  // `returns_at`: of ReturnBefore().
+  bool FindBlocks(const std::string& file, int line, std::vector<SourceBlock>* blocks,
+                  int32_t* returns_at);
 
  private:
   const std::string& TextOf(const std::string& file);

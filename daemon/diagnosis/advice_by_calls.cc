@@ -5,6 +5,7 @@
 #include <set>
 
 #include "daemon/diagnosis/advice.h"
+#include "daemon/diagnosis/advice_departures.h"
 #include "daemon/diagnosis/advice_patterns.h"
 #include "daemon/words/stops.h"
 
@@ -49,11 +50,15 @@ bool Rank0OnlySetup(const Verdict& v) {
   }
   if (Is(v, Cause::kMissingRank) && v.divergence == DivergenceKind::kSkipped) return false;
   if (OpKind(v.call.op) == CallKind::kP2p) return false;  // its position counts collectives only
-  return Is(v, Cause::kMissingRank) || Is(v, Cause::kRankExited) || IsContradiction(v.cause);
+  if (Is(v, Cause::kArgumentMismatch)) return HasField(v, "count");
+  return Is(v, Cause::kMissingRank) || Is(v, Cause::kOperationMismatch);
 }
 
+bool LacksAMember(const Verdict& v) { return v.all_ranks_live; }
+
 bool InitOrder(const Verdict& v) {
-  if (v.is_one_rank || HasField(v, "size") || v.divergence == DivergenceKind::kSkipped)
+  if (v.is_one_rank || v.all_ranks_live || HasField(v, "size") ||
+      v.divergence == DivergenceKind::kSkipped)
     return false;
   return Is(v, Cause::kInitIncomplete) ||
          (Creates(v) && !Is(v, Cause::kStalledInFlight) && !AllSendFirst(v));
@@ -93,7 +98,8 @@ bool OnlyOneCalls(const Verdict& v) {
 }
 
 bool CallsSwapped(const Verdict& v) {
-  return IsContradiction(v.cause) && v.divergence == DivergenceKind::kSwapped;
+  return IsContradiction(v.cause) && (v.divergence == DivergenceKind::kSwapped ||
+                                      v.departure.kind == StackDeparture::Kind::kReordered);
 }
 
 bool CallTooMany(const Verdict& v) {
@@ -148,6 +154,13 @@ bool AbortsAlone(const Verdict& v) {
   return Is(v, Cause::kTeardownHang) && v.call.op == Op::kCommAbort;
 }
 
+// It works in a loop of its own, which may never end.
+bool LateInALoop(const Verdict& v) {
+  return v.late && IsAbsence(v) &&
+         std::any_of(v.places.begin(), v.places.end(),
+                     [&v](const StackPlace& place) { return IsInALoopOfItsOwn(v, place); });
+}
+
 bool Late(const Verdict& v) {
   return v.late && !Is(v, Cause::kRankExited) && !Is(v, Cause::kRankDied);
 }
@@ -165,21 +178,21 @@ bool IsOneSideScalar(const Verdict& v) {
 }
 
 bool UnevenInputs(const Verdict& v) {
-  if (!IsGradientExchange(v.call.op)) return false;
+  if (!IsGradientExchange(v.call.op) || v.position < kLoopCalls) return false;
   if (Is(v, Cause::kRankExited)) {
-    return v.position >= 1 &&
-           std::all_of(v.culprits.begin(), v.culprits.end(),
+    return std::all_of(v.culprits.begin(), v.culprits.end(),
                        [](const Culprit& c) { return c.error.empty() && c.exit_code <= 0; });
   }
-  if (v.position < kLoopCalls) return false;
   if (Is(v, Cause::kMissingRank)) return !PlacesAreKnown(v);
   // The call of another step than the others' has nothing to do with the size of a batch.
   return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && MayBeOneLine(v) &&
          !v.odd_call_is_usual && !v.is_usual_elsewhere && !AreInOneStep(v) && !IsOneSideScalar(v);
 }
 
-// The buffers of DistributedDataParallel, where no stack shows what broadcasts.
+// The buffers of DistributedDataParallel, where no stack shows what broadcasts. It makes several
+// calls before its first forward pass.
 bool BroadcastMeetsAllReduce(const Verdict& v) {
+  if (v.position < kSetupCalls) return false;
   if (PlacesAreKnown(v) && !CulpritIsIn(v, {"DistributedDataParallel"})) return false;
   return Meets(v, Op::kBroadcast, Op::kAllReduce) && !MeetsBarrier(v);
 }
@@ -209,8 +222,9 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "an AllGather or Broadcast meets a barrier, and no stack is known",
        "All ranks must take part to gather a full state dict. Code that asks for it under `if rank "
        "== 0:` leaves the others in a barrier.",
-       "Only some ranks take part in gathering the full state dict while the others wait in a "
-       "barrier. Gather on every rank and write the file on one, or save a sharded state dict."},
+       "Only some ranks take part in gathering the state or in saving it. Gather on every rank and "
+       "write the file on one, or save a sharded state dict. If a signal, a time or a loss decides "
+       "when to save, let all ranks agree on it first."},
       {"rank0-only-setup", Rank0OnlySetup,
        "the first calls of a communicator differ or are missing",
        "The first collectives verify parameters and share weights. They expose a data set or model "
@@ -275,6 +289,13 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "will not be members. torch numbers its groups by these calls.",
        "Not all ranks create this sub-communicator. Call new_group() or split on every rank, in "
        "the same order, also on ranks that will not use it."},
+      {"first-call-by-all-members", LacksAMember,
+       "a member of a communicator is not known, and all ranks of the job live",
+       "torch creates the communicator of a group with the group's first call. A member that does "
+       "not make that call never joins: its condition for the call, or its list of the members, is "
+       "another one.",
+       "All ranks of the job live, so one of them has not made its first call in this group. Compare "
+       "the condition of that call, and the list of the group's ranks, on all ranks."},
       {"init-order", InitOrder, "ranks have not joined a communicator",
        "All ranks load the model at the same time, and one rank is far behind, dead, or busy with "
        "other work.",
@@ -334,6 +355,13 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "process.",
        "CommAbort waits. Call it on all ranks at about the same time, from a thread that holds no "
        "lock that the other threads need. End the process if CommAbort does not return."},
+      {"loop-without-end", LateInALoop,
+       "the culprits use the CPU in a loop that the others are not in",
+       "A loop that searches, retries or draws again until something holds never ends where it "
+       "cannot hold: a box without a width, a list that stays empty.",
+       "The culprit works in a loop of its own. If that loop cannot end on the data that this rank "
+       "has, bound its passes. If it is meant to take so long (validation, saving, compiling), "
+       "raise --hang-after, or spread the work over the ranks."},
       {"late-rank", Late, "the culprits use the CPU and their stacks change",
        "The culprits do work that takes longer than usual, and may still enter the call.",
        "The culprit works and is not stuck: one rank alone validates, saves or compiles. If this "

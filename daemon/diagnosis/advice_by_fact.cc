@@ -45,7 +45,7 @@ bool NumberedTwice(const Verdict& v) { return v.is_one_rank; }
 
 bool ExpectsOthers(const Verdict& v) {
   return v.start_fault == StartFault::kOtherSize ||
-         (Is(v, Cause::kInitIncomplete) &&
+         (Is(v, Cause::kInitIncomplete) && !v.all_ranks_live &&
           AnyCulprit(v, [](const Culprit& c) { return c.pid == 0; }));
 }
 

@@ -159,6 +159,7 @@ bool Sleeps(const Verdict& v) {
 }
 
 bool WaitForMessages(const Verdict& v) {
+  if (WaitsForAMessageAlone(v)) return true;
   return Is(v, Cause::kStandstill) && v.standstill.in == StandKind::kGloo &&
          CulpritIsIn(v, waits::kMessage) && WaiterIsIn(v, waits::kMessage);
 }
@@ -206,18 +207,22 @@ const std::vector<AdviceEntry>& StackAdvice() {
       {"file-lock", WaitsForFileLock, "the culprit's stack waits for a file lock",
        "Lock files guard extension builds and download caches. A killed process can leave its lock "
        "file behind, and the next process then waits for ever.",
-       "The rank waits for a lock file (extension build, model cache). Remove a stale lock, give "
-       "each node its own cache, and let one rank build while the others wait in a barrier."},
+       "The rank waits for a lock file (extension build, model cache, data set). If a rank that "
+       "waits in the call holds the lock, let it release the lock before the call. Else remove a "
+       "stale lock, give each node its own cache, and let one rank build while the others wait in a "
+       "barrier."},
       {"downloads-alone", Downloads, "the culprit's stack is in a network client",
        "The server decides how long a download from a hub or object store takes.",
-       "The rank talks to a remote server. Download before the job starts, or on one rank per "
-       "node before the program creates communicators."},
+       "The rank waits for a server. Look at that server, and give the request a timeout. Fetch "
+       "what the job needs before it starts, or on one rank per node before the program creates "
+       "communicators."},
       {"rank0-only-checkpoint", GathersState,
        "one side's stack gathers the state of a model, and the other side's does not",
        "All ranks must take part to gather a full state dict. Code that asks for it under `if rank "
        "== 0:` leaves the others in a barrier.",
-       "Only some ranks take part in gathering the full state dict while the others wait in a "
-       "barrier. Gather on every rank and write the file on one, or save a sharded state dict."},
+       "Only some ranks take part in gathering the state or in saving it. Gather on every rank and "
+       "write the file on one, or save a sharded state dict. If a signal, a time or a loss decides "
+       "when to save, let all ranks agree on it first."},
       {"saves-alone", SavesCheckpoint, "the culprit's stack writes a checkpoint",
        "One rank writes for minutes, and the others are already in the next collective.",
        "The rank writes a checkpoint while the others wait. Save asynchronously or sharded, or "
@@ -250,13 +255,16 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "a full pipe, and its parent waits with it.",
        "The rank waits for a process that it started. Look at the child (`pstree -p PID`, "
        "`rollcall stacks CHILD`). If it uses the CPU, it works: raise --hang-after, or do the work "
-       "before the job starts. If not, give the wait a timeout."},
+       "before the job starts. If not, give the wait a timeout. If a worker of a "
+       "multiprocessing.Pool has died (out of memory, a crash), its task never comes back: "
+       "concurrent.futures raises an error then."},
       {"pipeline-out-of-step", WaitForMessages,
        "no rank moves, and the culprit and a rank that waits are in sends or receives that are not "
-       "recorded; or two ranks that others wait for are in messages of gloo",
+       "recorded; or the culprit waits in one while the others wait in a call",
        "A receive takes a message only with the tag and from the rank that it names.",
-       "The two ends do not meet. Compare the peers, the tags and the number of messages of both "
-       "sides: one of them has left out, repeated or renumbered a message."},
+       "The two ends do not meet. Compare the peers (and the number of ranks from which each side "
+       "computes them), the tags and the number of messages of both sides: one of them has left "
+       "out, repeated or renumbered a message."},
       {"mixed-backends", WaitsInAnotherLibrary,
        "the culprit's stack waits in Gloo, MPI, a key-value store, or at a socket of another rank",
        "Two libraries wait for each other: some ranks are in an NCCL collective, and this rank is "
@@ -312,9 +320,10 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "while the others are in a training step",
        "It had fewer batches than the others, or left the loop by an early stop or a limit that "
        "only it reached.",
-       "One side has left the training loop and the other has not: it had fewer batches, or "
-       "stopped early. Let all ranks decide together when to stop, use drop_last=True or pad the"
-       " data, or wrap the loop in join()."},
+       "One side has left the training loop and the other has not: it had fewer batches, stopped "
+       "early, or made fewer calls on the way (a batch that it skipped, gradients accumulated over "
+       "other steps). Let all ranks decide together when to stop and what to skip, use "
+       "drop_last=True or pad the data, or wrap the loop in join()."},
       {"validates-alone", Validates, "the culprit's stack evaluates or validates",
        "One rank evaluates while the others train on, or its part of the validation data is "
        "longer.",

@@ -89,6 +89,14 @@ bool IsAForwardAhead(const Verdict& v) {
 
 }  // namespace
 
+bool IsInALoopOfItsOwn(const Verdict& v, const StackPlace& place) {
+  if (place.program.empty()) return false;
+  const ProgramFrame& innermost = place.program.back();
+  return std::any_of(innermost.blocks.begin(), innermost.blocks.end(), [&](const CodeBlock& block) {
+    return block.kind == CodeBlock::Kind::kLoop && !WaiterIsInBlock(v, innermost.file, block);
+  });
+}
+
 bool SyncsMetric(const Verdict& v) {
   return Departs(v) &&
          CulpritIsIn(v, {"Metric.sync", "Metric.compute", "Metric._sync_dist", "metric.Metric.",
@@ -167,8 +175,13 @@ bool HandlesAnException(const Verdict& v) {
   });
 }
 
+bool WaitsForAMessageAlone(const Verdict& v) {
+  return Is(v, Cause::kMissingRank) && CulpritIsIn(v, waits::kMessage) &&
+         !WaiterIsIn(v, waits::kMessage) && !SkippedByStacks(v);
+}
+
 bool LeftTheLoopByStacks(const Verdict& v) {
-  if (ActsInItsOwnLoop(v)) return false;
+  if (ActsInItsOwnLoop(v) || WaitsForAMessageAlone(v)) return false;
   const Kind kind = v.departure.kind;
   const bool left = kind == Kind::kLeftLoop || kind == Kind::kStays ||
                     (IsDecided(v) && CulpritLeftAFrameworksLoop(v));

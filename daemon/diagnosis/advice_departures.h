@@ -17,6 +17,9 @@ bool Validates(const Verdict& v);
 bool LeftTheLoopByStacks(const Verdict& v);
 bool SkippedByStacks(const Verdict& v);
 
+// The culprit waits in a message, the others wait in a call, and it has not gone past that.
+bool WaitsForAMessageAlone(const Verdict& v);
+
 // The culprit handles an exception that the waiting rank does not, or has ended its program by one
 // and lives on. Where the interpreter's memory is not known: it is in an except, a finally or an
 // __exit__() of its program that the waiting rank is not in.
@@ -29,6 +32,8 @@ bool LeftTheLoop(const Verdict& v);
 // The culprit, a worker of an inference engine, is not in the loop that runs the model for each
 // batch.
 bool LeftTheEnginesLoop(const Verdict& v);
+// A rank at `place` is in a loop of the program that the waiting one is not in.
+bool IsInALoopOfItsOwn(const Verdict& v, const StackPlace& place);
 // The culprit makes a call beside its training step that the others do not make.
 bool CallsAlone(const Verdict& v);
 // The culprit is in its training step, and the others make a call that it has left out.

@@ -46,8 +46,10 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
        "Xid or link errors. After an error the program must abort the communicator on all ranks."},
       {"why-it-left", HasCause<Cause::kRankExited>, "rank_exited",
        "A rank left while the others still wait for it.",
-       "The rank left while the others still wait for it. Unless an error ended it, make all "
-       "ranks leave the loop at the same step, and put a barrier before the exit."},
+       "The rank left while the others still wait for it. Unless an error ended it, look for the "
+       "return or the end of a loop that it took early: a rank without work makes the same calls "
+       "with nothing in them. Make all ranks leave at the same step, and put a barrier before the "
+       "exit."},
       {"host-gone", HasCause<Cause::kHostLost>, "host_lost",
        "The host, its network or its agent has stopped responding, with all ranks on the host.",
        "The whole host is silent. Check whether it responds at all (console, management "

@@ -100,6 +100,10 @@ class Parting {
     if (found.kind == Kind::kExtra) {
       found.condition_line = own_condition_;
       found.decides_at = FindDecision(c_, w_);
+      if (const ProgramFrame* below = FindReturnBelow()) {
+        found.returns_at = below->returns_at;
+        found.returns_from = below->function;
+      }
     }
     if (found.kind == Kind::kSkipped) {
       found.decides_at = FindDecision(c_, w_);
@@ -129,6 +133,7 @@ class Parting {
       return OutsideTheirLoop(*loop, found);
     }
     if (const CodeBlock* loop = FindLoopOfOne(c_, w_.line)) return InOwnLoop(*loop, found);
+    if (IsStillInALoopBelow()) return Kind::kStays;
     const CodeBlock* below = is_later() ? FindLoopBelow() : nullptr;
     if (below != nullptr) {
       const Kind kind = OutsideTheirLoop(*below, found);
@@ -160,6 +165,9 @@ class Parting {
     if (!call_.is_in_call) return shares_loop_ || !is_later() ? Kind::kBusy : Left(loop, found);
     if (shares_loop_ && is_usual()) return Kind::kSkipped;
     if (shares_loop_ && own_condition_ != 0) return Kind::kExtra;
+    if (shares_loop_ && call_.habit == Habit::kNew && FindReturnBelow() != nullptr) {
+      return Kind::kExtra;
+    }
     if (is_later()) return Left(loop, found);
     if (IsAtHead()) return Kind::kSkipped;
     return shares_loop_ && call_.habit == Habit::kUnknown ? Kind::kUnknown : Kind::kExtra;
@@ -216,6 +224,20 @@ class Parting {
   // In a loop of a function that the others are not in, it makes a further pass.
   bool RepeatsInOwnLoop() const {
     return call_.is_in_call && call_.repeats && shares_loop_ && IsInOwnLoop();
+  }
+
+  // Nothing takes it back to its line, so it makes the calls of a loop that the others have left.
+  bool IsStillInALoopBelow() const {
+    return call_.is_in_call && !is_later() && !shares_loop_ && is_usual() && IsInOwnLoop();
+  }
+
+  // The outermost function below, which the others are not in, that may return before the
+  // culprit's line; nullptr if there is none.
+  const ProgramFrame* FindReturnBelow() const {
+    const auto at =
+        std::find_if(culprits_.begin() + static_cast<std::ptrdiff_t>(at_) + 1, culprits_.end(),
+                     [](const ProgramFrame& frame) { return frame.returns_at != 0; });
+    return at == culprits_.end() ? nullptr : &*at;
   }
 
   // In a function that the others are not in.

@@ -34,6 +34,7 @@ struct ProgramFrame {
   int32_t line = 0;
   bool has_source = false;        // `blocks` lists the blocks; else they are not known
   std::vector<CodeBlock> blocks;  // around the line, outermost first
+  int32_t returns_at = 0;         // the last `return` of the function before the line; 0: none
 };
 
 // More frames do not help a person, and each costs memory for each process.

@@ -11,11 +11,12 @@ namespace rollcall {
 struct StackDeparture {
   enum class Kind : uint8_t {
     kUnknown,
-    kSkipped,   // it went past the call that the others wait in
-    kExtra,     // it makes a call that the others do not make
-    kLeftLoop,  // it has left the loop that the others are in
-    kStays,     // the others have left the loop that it is in
-    kBusy,      // it has not reached the others' call yet
+    kSkipped,    // it went past the call that the others wait in
+    kExtra,      // it makes a call that the others do not make
+    kLeftLoop,   // it has left the loop that the others are in
+    kStays,      // the others have left the loop that it is in
+    kBusy,       // it has not reached the others' call yet
+    kReordered,  // at one line, it makes a call that comes elsewhere in the step
   };
   Kind kind = Kind::kUnknown;
   size_t culprit = 0;  // whose stack this is: index into the verdict's culprits
@@ -40,6 +41,10 @@ struct StackDeparture {
   bool leaves_branch = false;
   // kSkipped: the culprit is in a loop of a function that the waiting rank is not in.
   bool in_own_loop = false;
+  // kExtra: a line at which the others may have returned from a function that the culprit is in
+  // (`returns_from`), before its call; 0 if there is none.
+  int32_t returns_at = 0;
+  std::string returns_from;
   // kExtra: it is back in a pass of that loop, and has made the calls before the others' line
   // twice.
   bool is_again = false;

@@ -263,6 +263,9 @@ struct Verdict {
   bool is_one_rank = false;
   int32_t claimed_rank = -1;  // then: that rank, as the communicator counts
   std::string unclaimed;      // then: the ranks that no process has, "rank 3", or empty
+  // init_incomplete: the process of a culprit is not known, but each rank of the job has one that
+  // lives.
+  bool all_ranks_live = false;
   // Mismatches: the culprit's call is one of the step that it repeats.
   bool odd_call_is_usual = false;
   // Mismatches: the culprit has always made its call in this place, but on another communicator.

@@ -264,6 +264,7 @@ ProgramFrame ToProgramFrame(const v1::Frame& frame) {
   found.file = CutText(frame.file().empty() ? frame.module() : frame.file(), limits::kSite);
   found.line = frame.line();
   found.has_source = frame.has_source();
+  found.returns_at = frame.returns_at();
   for (const v1::CodeBlock& block : frame.blocks()) {
     if (found.blocks.size() < kMostCodeBlocks) found.blocks.push_back(ToBlock(block));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "daemon/rules/claimed_sizes.h"
@@ -130,6 +131,19 @@ void AddOtherWorld(const Suspicion& s, Verdict* verdict) {
   verdict->missing_evidence = {"which size is right: that of the larger side is the likelier one"};
 }
 
+// Each rank of the job has a process that lives, so the one that is lacking is among them.
+bool DoAllRanksLive(const JobState& job, const Communicator& comm) {
+  int32_t world = 0;
+  std::set<int32_t> living;
+  for (size_t i = 0; i < job.processes.size(); ++i) {
+    const Process& process = job.processes[i];
+    if (HowProcessEnded(job, static_cast<int32_t>(i)) != Gone::kNo) continue;
+    world = std::max(world, process.world_size);
+    if (process.global_rank >= 0) living.insert(process.global_rank);
+  }
+  return comm.size < world && living.size() >= static_cast<size_t>(world);
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s) {
@@ -142,6 +156,9 @@ std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s) {
   AddRefusals(s, &*verdict);
   AddOneRank(s, &*verdict);
   AddOtherWorld(s, &*verdict);
+  const bool any_unknown = std::any_of(verdict->culprits.begin(), verdict->culprits.end(),
+                                       [](const Culprit& culprit) { return culprit.process < 0; });
+  verdict->all_ranks_live = any_unknown && DoAllRanksLive(s.job, *s.call.communicator);
   return verdict;
 }
 

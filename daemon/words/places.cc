@@ -85,6 +85,13 @@ std::string BranchInWords(const StackDeparture& departure) {
   return absl::StrCat(", in the branch of line ", departure.condition_line);
 }
 
+std::string ReturnInWords(const StackDeparture& departure) {
+  if (departure.returns_at == 0) return "";
+  return absl::StrCat("; line ", departure.returns_at, " of ",
+                      FunctionOf(absl::StrCat(" in ", departure.returns_from)),
+                      " may return before its call");
+}
+
 // What the comparison of two stacks has found; empty if there is none, or the lines are not known.
 std::string ComparisonInWords(const Verdict& verdict) {
   using Kind = StackDeparture::Kind;
@@ -110,17 +117,22 @@ std::string ComparisonInWords(const Verdict& verdict) {
                             ": it has made the calls before that line once more");
       }
       return absl::StrCat(stands, branch, branch.empty() ? "" : ",",
-                          " and a rank that waits at line ", d.waiter_line);
+                          " and a rank that waits at line ", d.waiter_line, ReturnInWords(d));
     case Kind::kLeftLoop:
       if (d.loop_first == 0) return "";
       return absl::StrCat(stands, ", behind the loop of ", LinesInWords(d.loop_first, d.loop_last),
                           ", in which a rank waits at line ", d.waiter_line,
                           EndOfPassInWords(d.condition_line));
     case Kind::kStays:
+      if (d.loop_first == 0) {
+        return absl::StrCat(stands, ", in a loop that a rank that waits has left for line ",
+                            d.waiter_line);
+      }
       return absl::StrCat(stands, ", in the loop of ", LinesInWords(d.loop_first, d.loop_last),
                           ", which a rank that waits has left");
     case Kind::kUnknown:
     case Kind::kBusy:
+    case Kind::kReordered:
       break;
   }
   return "";

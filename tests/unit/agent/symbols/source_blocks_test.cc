@@ -86,6 +86,26 @@ TEST_P(SourceBlocksTest, Finds) {
 INSTANTIATE_TEST_SUITE_P(Lines, SourceBlocksTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return std::string(row.param.name); });
 
+TEST(ReturnBeforeTest, FindsWhereTheFunctionMayHaveReturned) {
+  constexpr char kSave[] =
+      "def save(model):\n"  // 1
+      "  def write():\n"
+      "    return 1\n"
+      "  if rank != 0:\n"
+      "    return\n"  // 5
+      "  # no return here\n"
+      "  with open(path):\n"
+      "    dist.barrier()\n"
+      "  return None\n"
+      "for x in y:\n"  // 10
+      "  dist.barrier()\n";
+  EXPECT_EQ(ReturnBefore(kSave, 8), 5);
+  EXPECT_EQ(ReturnBefore(kSave, 4), 0) << "that of the inner function";
+  EXPECT_EQ(ReturnBefore(kSave, 3), 0);
+  EXPECT_EQ(ReturnBefore(kSave, 11), 0) << "outside of a function";
+  EXPECT_EQ(ReturnBefore(kSave, 99), 0);
+}
+
 TEST(SourceBlocksEndsTest, FindsWhatEndsAPassOrTheLoop) {
   const auto outer = BlocksAround(kProgram, 5, 8)[0], inner = BlocksAround(kProgram, 5, 8)[1];
   EXPECT_EQ(outer.skips_at, 15) << "not the continue of the inner loop";

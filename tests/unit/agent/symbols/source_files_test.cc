@@ -25,7 +25,9 @@ class SourceFilesTest : public testing::Test {
 
   bool Finds(const std::string& path) {
     std::vector<SourceBlock> blocks;
-    return sources_.FindBlocks(path, 2, &blocks) && blocks.size() == 1 && blocks[0].first == 1;
+    int32_t returns_at = 0;
+    return sources_.FindBlocks(path, 2, &blocks, &returns_at) && blocks.size() == 1 &&
+           blocks[0].first == 1;
   }
 
   ModuleFiles files_;

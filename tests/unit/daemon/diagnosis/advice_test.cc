@@ -82,6 +82,13 @@ CodeBlock Handler(int first, int last) {
   return block;
 }
 
+CodeBlock LoopOf(int first, int last) {
+  CodeBlock block;
+  block.first = first;
+  block.last = last;
+  return block;
+}
+
 struct AdviceCase {
   const char* id;
   Verdict fits;
@@ -264,6 +271,14 @@ const std::vector<AdviceCase>& KnownCases() {
       {"pipeline-out-of-step", Make(Cause::kUnmatchedP2p, {Op::kSend}),
        With(Make(Cause::kUnmatchedP2p, {Op::kSend}),
             [](Verdict* v) { v->mismatched_fields = {"count"}; })},
+      {"first-call-by-all-members",
+       With(Make(Cause::kInitIncomplete), [](Verdict* v) { v->all_ranks_live = true; }),
+       Make(Cause::kInitIncomplete)},
+      {"loop-without-end",
+       With(Lines(Make(Cause::kMissingRank), 9, {LoopOf(8, 9)}, 5, {}),
+            [](Verdict* v) { v->late = true; }),
+       With(Lines(Make(Cause::kMissingRank), 9, {LoopOf(4, 9)}, 5, {LoopOf(4, 9)}),
+            [](Verdict* v) { v->late = true; })},
       {"tags-differ",
        With(Make(Cause::kUnmatchedP2p, {Op::kRecv}),
             [](Verdict* v) { v->mismatched_fields = {"tag"}; }),
@@ -489,6 +504,35 @@ TEST(AdviceTest, TheEndOfAWithBlockIsAHandlerOnlyOfAKnownException) {
   EXPECT_FALSE(Has(AdviceFor(v), "handles-an-exception"));
   v.handled.exception.type = "KeyError";
   EXPECT_EQ(AdviceFor(v).front().id, "handles-an-exception");
+}
+
+TEST(AdviceTest, ARankInAMessageMissesItsPeerUnlessItHasSkippedTheCall) {
+  Verdict v = Make(Cause::kMissingRank);
+  v.places.resize(1);
+  v.places[0].functions = " distributed_c10d.recv ring.rotate ";
+  v.departure.kind = StackDeparture::Kind::kStays;
+  EXPECT_EQ(AdviceFor(v).front().id, "pipeline-out-of-step");
+  v.departure.kind = StackDeparture::Kind::kSkipped;
+  EXPECT_EQ(AdviceFor(v).front().id, "skipped-call");
+}
+
+TEST(AdviceTest, ARankThatLeftEarlyHasNotSetUpAnythingElse) {
+  Verdict v = Make(Cause::kRankExited, {Op::kAllGather});
+  v.position = 1;
+  EXPECT_EQ(AdviceFor(v).front().id, "why-it-left");
+}
+
+TEST(AdviceTest, AnotherTypeInTheFirstCallsIsNoOtherSetUp) {
+  Verdict v = Mismatch(Cause::kArgumentMismatch, AllReduce(), AllReduce(), 1, {"dtype"});
+  EXPECT_EQ(AdviceFor(v).front().id, "type-differs");
+  v.mismatched_fields = {"count"};
+  EXPECT_EQ(AdviceFor(v).front().id, "rank0-only-setup");
+}
+
+TEST(AdviceTest, CallsOfOneLineInAnotherPlaceOfTheStepAreSwapped) {
+  Verdict v = Mismatch(Cause::kArgumentMismatch, AllReduce(7), AllReduce(), 100, {"count"});
+  v.departure.kind = StackDeparture::Kind::kReordered;
+  EXPECT_EQ(AdviceFor(v).front().id, "calls-swapped");
 }
 
 TEST(AdviceTest, AWorkerOfAPoolIsNotAThread) {

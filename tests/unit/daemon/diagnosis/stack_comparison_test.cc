@@ -77,7 +77,34 @@ struct Case {
   Kind kind;
 };
 
+// A frame of a function that may return before its line.
+ProgramFrame MayReturn(const std::string& function, int line, int returns_at) {
+  ProgramFrame frame = At(function, line);
+  frame.returns_at = returns_at;
+  return frame;
+}
+
 const Case kCases[] = {
+    {"others_returned_before_the_call_and_train_on",
+     {At("fit", 50, {Loop(48, 50)}), MayReturn("save", 46, 43)},
+     {At("fit", 49, {Loop(48, 50)}), At("train_epoch", 32, {Loop(31, 36)})},
+     kNew,
+     Kind::kExtra},
+    {"left_the_inner_loop_of_an_epoch",
+     {At("fit", 50, {Loop(48, 50)}), At("save", 46)},
+     {At("fit", 49, {Loop(48, 50)}), At("train_epoch", 32, {Loop(31, 36)})},
+     kNew,
+     Kind::kLeftLoop},
+    {"still_in_the_loop_of_a_function_that_the_others_have_left",
+     {At("main", 48), At("fit", 33, {Loop(32, 34)})},
+     {At("main", 49), At("finish", 40)},
+     kUsual,
+     Kind::kStays},
+    {"validates_in_a_function_with_a_loop",
+     {At("main", 48), At("validate", 33, {Loop(32, 34)})},
+     {At("main", 49), At("finish", 40)},
+     kNew,
+     Kind::kExtra},
     {"part_of_forward_left_out",
      {At("step", 9), At("forward", 38)},
      {At("step", 9), At("forward", 34, {If(33, 34)})},
@@ -371,6 +398,11 @@ TEST(StackDepartureTest, NamesTheLinesTheLoopAndTheCondition) {
   const StackDeparture extra = CompareStacks({At("train", 24, {Loop(19, 24), If(23, 24)})},
                                              {At("train", 20, {Loop(19, 24)})}, kNew);
   EXPECT_EQ(extra.condition_line, 23);
+  const StackDeparture returned =
+      CompareStacks({At("fit", 50, {Loop(48, 50)}), MayReturn("save", 46, 43)},
+                    {At("fit", 49, {Loop(48, 50)}), At("train_epoch", 32, {Loop(31, 36)})}, kNew);
+  EXPECT_EQ(returned.returns_at, 43);
+  EXPECT_EQ(returned.returns_from, "save");
 }
 
 }  // namespace
