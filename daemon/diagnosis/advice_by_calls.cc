@@ -98,8 +98,7 @@ bool OnlyOneCalls(const Verdict& v) {
 }
 
 bool CallsSwapped(const Verdict& v) {
-  return IsContradiction(v.cause) && (v.divergence == DivergenceKind::kSwapped ||
-                                      v.departure.kind == StackDeparture::Kind::kReordered);
+  return IsContradiction(v.cause) && v.divergence == DivergenceKind::kSwapped;
 }
 
 bool CallTooMany(const Verdict& v) {

@@ -16,8 +16,6 @@ size_t Distance(const std::vector<CallToken>& step, CallToken odd, bool ahead) {
   return step.size();
 }
 
-constexpr size_t kNext = 1;
-
 bool Has(const std::vector<CallToken>& step, CallToken call) {
   return std::find(step.begin(), step.end(), call) != step.end();
 }
@@ -46,11 +44,7 @@ StepDeparture DepartFromStep(const std::vector<CallToken>& calls, CallToken othe
   if (period == 0) return {};
   const auto end = calls.end() - 1;
   const std::vector<CallToken> step(end - static_cast<std::ptrdiff_t>(period), end);
-  const CallToken odd = calls.back();
-  const bool is_usual = Has(step, odd);
-  const bool is_far =
-      is_usual && others == step.front() && odd != others && Distance(step, odd, true) > kNext;
-  return {Compare(step, odd, others, is_earlier), is_usual, is_far};
+  return {Compare(step, calls.back(), others, is_earlier), Has(step, calls.back())};
 }
 
 }  // namespace rollcall

@@ -15,8 +15,6 @@ struct StepDeparture {
   // had. kExtra: it is an earlier one. kReplaced: neither is known, or both are as likely.
   DivergenceKind kind = DivergenceKind::kReplaced;
   bool is_usual = false;  // the odd call is one of the step
-  // Both calls are of the step, and more than one of its calls lies between them.
-  bool is_far = false;
 };
 
 // `calls`: of the rank, the odd one last. `others`: the call that the others made in its place.

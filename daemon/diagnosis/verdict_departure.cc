@@ -255,23 +255,12 @@ bool HasAnotherSize(const std::vector<CallToken>& calls, const Verdict& verdict)
          std::find(calls.begin(), calls.end(), others) == calls.end();
 }
 
-// Both sides call PyTorch at one line of the program, so that line goes through a list of calls.
-bool IsALoopOverCalls(const Verdict& verdict) {
-  return IsOneLine(verdict) && WaitsDirectly(verdict.waiting_place) &&
-         std::all_of(verdict.places.begin(), verdict.places.end(), WaitsDirectly);
-}
-
 // What the stacks show of the calls. The rules compare whole histories where a culprit goes on
 // after its odd call; where it is blocked in that call, the histories differ only in the last one.
 void SetDivergence(const std::vector<const CallRecord*>& calls, Habit habit, Verdict* verdict) {
   if (!IsContradiction(verdict->cause)) return;
   DivergenceKind& divergence = verdict->divergence;
   const Kind kind = verdict->departure.kind;
-  const std::vector<CallToken> tokens = TokensOfCalls(calls);
-  const StepDeparture departure = DepartFromStep(tokens, SignatureOf(verdict->call));
-  if (kind == Kind::kUnknown && departure.is_far && IsALoopOverCalls(*verdict)) {
-    verdict->departure.kind = Kind::kReordered;
-  }
   if (kind == Kind::kStays) {
     verdict->odd_call_is_usual =
         HasPeriod(calls) && (habit == Habit::kUsual || habit == Habit::kAlike);
@@ -283,6 +272,8 @@ void SetDivergence(const std::vector<const CallRecord*>& calls, Habit habit, Ver
   if (kind == Kind::kSkipped) divergence = DivergenceKind::kSkipped;
   if (kind == Kind::kExtra) divergence = DivergenceKind::kExtra;
   if (kind != Kind::kUnknown) return;
+  const std::vector<CallToken> tokens = TokensOfCalls(calls);
+  const StepDeparture departure = DepartFromStep(tokens, SignatureOf(verdict->call));
   if (!HasAnotherSize(tokens, *verdict)) divergence = departure.kind;
   verdict->odd_call_is_usual = departure.is_usual;
 }

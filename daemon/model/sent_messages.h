@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages that the ranks of a communicator have been sent, by receiver: whether a rank that
-// waits for a message of any rank may have one already. Pure.
+// waits for a message of any rank may have one already, and whose messages differ from those of the
+// other senders. Pure.
 #pragma once
 
 #include <cstddef>
@@ -41,5 +42,15 @@ class SentMessages {
   std::set<int32_t> mixed_;  // ranks with which a peer has tags that share an entry
   size_t looked_at_ = 0;
 };
+
+// Of a receive of `rank`, whose counts are `ours`: the peer's messages of other tags that it has
+// not received. `theirs`: the counts of the peer.
+std::vector<const PeerMessages*> FindUnreceived(const MessageCounts& ours,
+                                                const MessageCounts& theirs,
+                                                const PeerMessages& awaited, int32_t rank);
+
+// Whether the peer of the receive that `rank` waits in is the only one that has not sent as many
+// messages with its tag as each other sender, or the only one that has sent with another tag.
+bool IsOddSender(const Communicator& comm, int32_t rank, const PeerMessages& awaited);
 
 }  // namespace rollcall

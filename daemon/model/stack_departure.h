@@ -11,12 +11,11 @@ namespace rollcall {
 struct StackDeparture {
   enum class Kind : uint8_t {
     kUnknown,
-    kSkipped,    // it went past the call that the others wait in
-    kExtra,      // it makes a call that the others do not make
-    kLeftLoop,   // it has left the loop that the others are in
-    kStays,      // the others have left the loop that it is in
-    kBusy,       // it has not reached the others' call yet
-    kReordered,  // at one line, it makes a call that comes elsewhere in the step
+    kSkipped,   // it went past the call that the others wait in
+    kExtra,     // it makes a call that the others do not make
+    kLeftLoop,  // it has left the loop that the others are in
+    kStays,     // the others have left the loop that it is in
+    kBusy,      // it has not reached the others' call yet
   };
   Kind kind = Kind::kUnknown;
   size_t culprit = 0;  // whose stack this is: index into the verdict's culprits

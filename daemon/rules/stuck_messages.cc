@@ -23,7 +23,6 @@ namespace rollcall {
 namespace {
 
 constexpr int kMostTags = 3;
-constexpr int kLeastOthers = 2;  // of whom one may say that they all do something
 // Ranks of a communicator without a report whose processes are searched for. Programs name few.
 constexpr size_t kMostUnheardPeers = 256;
 
@@ -219,22 +218,7 @@ std::string TagInWords(int32_t tag) {
   return tag < 0 ? "other tags" : absl::StrCat("tag ", tag);
 }
 
-// Of a receive: the peer's messages of other tags that wait for one.
-std::vector<const PeerMessages*> FindUnreceived(const MessageCounts& ours,
-                                                const MessageCounts& theirs,
-                                                const PeerMessages& awaited, int32_t rank) {
-  std::vector<const PeerMessages*> found;
-  for (const PeerMessages& sent : MessagesWith(theirs, rank)) {
-    if (sent.tag < 0 || sent.tag == awaited.tag) continue;
-    const PeerMessages* received = FindMessages(ours, awaited.peer, sent.tag);
-    if (!HasReached(received == nullptr ? 0 : received->receives, sent.sends)) {
-      found.push_back(&sent);
-    }
-  }
-  return found;
-}
-
-// The same in words, "1 with tag 8".
+// Of a receive: the peer's messages of other tags that wait for one, "1 with tag 8".
 std::string UnreceivedInWords(const MessageCounts& ours, const MessageCounts& theirs,
                               const PeerMessages& awaited, int32_t rank) {
   std::string words;
@@ -255,37 +239,6 @@ bool TagsDiffer(const Communicator& comm, const LackingEnd& end, int32_t rank) {
          !FindUnreceived(MessagesOf(FindMember(comm, rank)),
                          MessagesOf(FindMember(comm, awaited.peer)), awaited, rank)
               .empty();
-}
-
-bool IsUsedByOthers(const Communicator& comm, int32_t receiver, int32_t sender, int32_t tag) {
-  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& member) {
-    if (member.first == sender) return false;
-    const PeerMessages* with = FindMessages(MessagesOf(&member.second), receiver, tag);
-    return with != nullptr && with->sends != 0;
-  });
-}
-
-// Whether each other rank has sent it as many messages with this tag as it waits for, two at least.
-bool HaveOthersSent(const Communicator& comm, int32_t rank, const PeerMessages& awaited) {
-  int others = 0;
-  for (const auto& [sender, member] : comm.members) {
-    const PeerMessages* with = FindMessages(MessagesOf(&member), rank, awaited.tag);
-    if (sender == awaited.peer || with == nullptr || with->sends == 0) continue;
-    if (with->sends != awaited.receives_awaited) return false;
-    ++others;
-  }
-  return others >= kLeastOthers;
-}
-
-bool IsOddSender(const Communicator& comm, int32_t rank, const PeerMessages& awaited) {
-  if (awaited.receives_awaited == 0 || awaited.peer < 0 || awaited.tag < 0) return false;
-  if (HaveOthersSent(comm, rank, awaited)) return true;
-  const auto sent = FindUnreceived(MessagesOf(FindMember(comm, rank)),
-                                   MessagesOf(FindMember(comm, awaited.peer)), awaited, rank);
-  return !sent.empty() && IsUsedByOthers(comm, rank, awaited.peer, awaited.tag) &&
-         std::none_of(sent.begin(), sent.end(), [&](const PeerMessages* other) {
-           return IsUsedByOthers(comm, rank, awaited.peer, other->tag);
-         });
 }
 
 // "rank 1 has sent it 2, and 1 with tag 8 that it has not received"

@@ -132,7 +132,6 @@ std::string ComparisonInWords(const Verdict& verdict) {
                           ", which a rank that waits has left");
     case Kind::kUnknown:
     case Kind::kBusy:
-    case Kind::kReordered:
       break;
   }
   return "";

@@ -529,12 +529,6 @@ TEST(AdviceTest, AnotherTypeInTheFirstCallsIsNoOtherSetUp) {
   EXPECT_EQ(AdviceFor(v).front().id, "rank0-only-setup");
 }
 
-TEST(AdviceTest, CallsOfOneLineInAnotherPlaceOfTheStepAreSwapped) {
-  Verdict v = Mismatch(Cause::kArgumentMismatch, AllReduce(7), AllReduce(), 100, {"count"});
-  v.departure.kind = StackDeparture::Kind::kReordered;
-  EXPECT_EQ(AdviceFor(v).front().id, "calls-swapped");
-}
-
 TEST(AdviceTest, AWorkerOfAPoolIsNotAThread) {
   const std::vector<Advice> advice = AdviceFor(
       MissingAt("threading.Condition.wait pool.ApplyResult.wait pool.Pool.map train.main"));

@@ -46,17 +46,6 @@ TEST_P(StepDepartureTest, TheShorterWayIsGuessed) {
   EXPECT_EQ(found.is_usual, c.is_usual);
 }
 
-TEST(StepDepartureTest, KnowsACallThatComesElsewhereInTheStep) {
-  const auto is_far = [](const std::string& calls, char others) {
-    return DepartFromStep({calls.begin(), calls.end()}, static_cast<CallToken>(others)).is_far;
-  };
-  EXPECT_TRUE(is_far("ABCDABCDABCDC", 'A'));
-  EXPECT_TRUE(is_far("ABCDABCDABCDD", 'A')) << "the last one first";
-  EXPECT_FALSE(is_far("ABCDABCDABCDB", 'A')) << "one is left out";
-  EXPECT_FALSE(is_far("ABCDABCDABCDX", 'A'));
-  EXPECT_FALSE(is_far("ABCDABCDABCDC", 'X'));
-}
-
 INSTANTIATE_TEST_SUITE_P(Cases, StepDepartureTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return std::string(row.param.name); });
 
