@@ -142,9 +142,11 @@ void AddByCalls(const Verdict& verdict, bool stacks_fit, std::vector<Advice>* ad
   }
 }
 
-// The first call of all differs: a set-up that differs explains more than one call too many.
+// The first call of all differs: a set-up that differs explains more than one call too many. That
+// one rank has gone past the others' line is more telling.
 void AddFirstCall(const Verdict& verdict, std::vector<Advice>* advice) {
   if (!IsContradiction(verdict.cause) || verdict.position != 0) return;
+  if (HasSkipped(verdict)) return;
   for (const AdviceEntry& entry : CallAdvice()) {
     if (entry.id == kRank0OnlySetup) AddIfFits(verdict, entry, kByCalls, advice);
   }

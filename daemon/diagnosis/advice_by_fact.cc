@@ -37,8 +37,18 @@ bool IsInACycleOverAKey(const Verdict& v) {
          });
 }
 
+// The others are in a call of theirs, and the one that sets the key may be among them. What creates
+// groups waits in the store, too.
+bool WaitsForAKeyAlone(const Verdict& v) {
+  return Is(v, Cause::kMissingRank) && v.communicator_kind != CommKind::kStore &&
+         CulpritIsIn(v, {"Store::get ", "Store::wait "}) &&
+         !CulpritIsIn(v, {"NCCL", "new_group", "init_process_group", "_store_based_barrier",
+                          "gloo::rendezvous"});
+}
+
 bool LacksAMaker(const Verdict& v) {
-  return NoRankSetsTheKey(v) || IsInACycleOverAKey(v) || v.standstill.lacks_worker;
+  return NoRankSetsTheKey(v) || IsInACycleOverAKey(v) || WaitsForAKeyAlone(v) ||
+         v.standstill.lacks_worker;
 }
 
 bool NumberedTwice(const Verdict& v) { return v.is_one_rank; }
@@ -148,7 +158,7 @@ const std::vector<AdviceEntry>& FactAdvice() {
        "key."},
       {"nobody-makes-it", LacksAMaker,
        "all ranks wait for a key of a store, or ranks wait for each other and some of them for such a "
-       "key, or a culprit waits for a result of Ray while no worker that it has called is at work",
+       "key, or a culprit waits for one while the others are in a call, or a culprit waits for a result of Ray while no worker that it has called is at work",
        "What no process makes does not come: a key that is set under another name, the result of a "
        "task that asks for a resource that no node has.",
        "No process makes what is waited for. Compare the name of the key with the names that are "

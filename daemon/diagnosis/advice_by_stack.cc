@@ -125,7 +125,10 @@ bool WaitsForChild(const Verdict& v) {
     return true;
   }
   if (!v.outside.children.empty() || WaitsForAPool(v)) return IsAbsence(v);
-  return AbsentIsIn(v, {kPipeOfAChild}) || AbsentIsIn(v, waits::kChild);
+  // A queue of multiprocessing, which a child fills.
+  const bool has_queue = AbsentIsIn(v, {"_ConnectionBase.recv_bytes queues.Queue.get "});
+  return (has_queue && !LoadsData(v)) || AbsentIsIn(v, {kPipeOfAChild}) ||
+         AbsentIsIn(v, waits::kChild);
 }
 
 bool WaitsForOwnThread(StandKind kind) {
@@ -321,8 +324,8 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "It had fewer batches than the others, or left the loop by an early stop or a limit that "
        "only it reached.",
        "One side has left the training loop and the other has not: it had fewer batches, stopped "
-       "early, or made fewer calls on the way (a batch that it skipped, gradients accumulated over "
-       "other steps). Let all ranks decide together when to stop and what to skip, use "
+       "early, or made more or fewer calls on the way (a batch that it skipped or repeated, gradients "
+       "accumulated over other steps). Let all ranks decide together when to stop and what to skip, use "
        "drop_last=True or pad the data, or wrap the loop in join()."},
       {"validates-alone", Validates, "the culprit's stack evaluates or validates",
        "One rank evaluates while the others train on, or its part of the validation data is "

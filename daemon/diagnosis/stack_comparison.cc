@@ -111,7 +111,8 @@ class Parting {
       found.condition_line = found.leaves_branch ? own_condition_ : others_condition_;
       found.skips_at = FindEndOfPass();
       found.in_each_pass = ComesByInEachPass();
-      found.in_own_loop = c_.line == w_.line && IsInOwnLoop();
+      found.in_loop_below = !is_later() && IsInOwnLoop();
+      found.in_own_loop = c_.line == w_.line && found.in_loop_below;
     }
     return found;
   }

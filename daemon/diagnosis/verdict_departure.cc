@@ -247,6 +247,15 @@ void JudgeOnePassMore(const std::vector<const CallRecord*>& calls, int32_t rank,
       ": it has made the calls before that line once more, or left out the rest of a pass"));
 }
 
+// It goes on with the calls of a loop, and the others make one behind it that it has never made: a
+// further pass is likelier than a call that was left out.
+bool StaysInItsLoop(const std::vector<const CallRecord*>& calls, const Verdict& verdict) {
+  const StackDeparture& departure = verdict.departure;
+  if (departure.kind != Kind::kSkipped || !departure.in_loop_below || calls.empty()) return false;
+  const std::vector<CallToken> tokens = TokensOfCalls(calls);
+  return std::find(tokens.begin(), tokens.end(), SignatureOf(verdict.call)) == tokens.end();
+}
+
 // The usual call of the culprit meets one of a size that it has never had, from the same line: it
 // is one call, and no call is missing.
 bool HasAnotherSize(const std::vector<CallToken>& calls, const Verdict& verdict) {
@@ -342,6 +351,7 @@ void AddDeparture(const JobState& job, Verdict* verdict) {
                              WaitsDirectly(verdict->waiting_place), WaitsDirectly(*place)};
   verdict->departure = CompareStacks(place->program, verdict->waiting_place.program, call);
   if (LeftALoopOfMessages(*verdict)) verdict->departure = StackDeparture();
+  if (StaysInItsLoop(calls, *verdict)) verdict->departure.kind = Kind::kStays;
   if (MayBeOnePassMore(*verdict, call.habit)) JudgeOnePassMore(calls, culprit.rank, verdict);
   PreferOwnLine(FindOwnLine(job, *verdict, culprit.process), culprit.rank, verdict);
   verdict->departure.culprit = departing;

@@ -38,8 +38,9 @@ struct StackDeparture {
   // kSkipped: it is in the branch of `condition_line`, which leaves the pass or the function before
   // the others' line.
   bool leaves_branch = false;
-  // kSkipped: the culprit is in a loop of a function that the waiting rank is not in.
-  bool in_own_loop = false;
+  // kSkipped: the culprit is in a loop of a function that the waiting rank is not in, and has
+  // called it from a line before the others' or, `in_own_loop`, from the same one.
+  bool in_loop_below = false, in_own_loop = false;
   // kExtra: a line at which the others may have returned from a function that the culprit is in
   // (`returns_from`), before its call; 0 if there is none.
   int32_t returns_at = 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <set>
 #include <unordered_map>
+#include <vector>
 
 #include "daemon/rules/claimed_sizes.h"
 #include "daemon/rules/rules.h"
+#include "daemon/words/evidence.h"
 #include "daemon/words/rank_ranges.h"
 
 namespace rollcall {
@@ -134,14 +135,17 @@ void AddOtherWorld(const Suspicion& s, Verdict* verdict) {
 // Each rank of the job has a process that lives, so the one that is lacking is among them.
 bool DoAllRanksLive(const JobState& job, const Communicator& comm) {
   int32_t world = 0;
-  std::set<int32_t> living;
+  for (const Process& process : job.processes) world = std::max(world, process.world_size);
+  if (comm.size >= world || world > kMaxRanks) return false;
+  std::vector<bool> lives(static_cast<size_t>(world));
   for (size_t i = 0; i < job.processes.size(); ++i) {
-    const Process& process = job.processes[i];
-    if (HowProcessEnded(job, static_cast<int32_t>(i)) != Gone::kNo) continue;
-    world = std::max(world, process.world_size);
-    if (process.global_rank >= 0) living.insert(process.global_rank);
+    const int32_t rank = job.processes[i].global_rank;
+    if (rank < 0 || rank >= world) continue;
+    if (HowProcessEnded(job, static_cast<int32_t>(i)) == Gone::kNo) {
+      lives[static_cast<size_t>(rank)] = true;
+    }
   }
-  return comm.size < world && living.size() >= static_cast<size_t>(world);
+  return std::all_of(lives.begin(), lives.end(), [](bool is_alive) { return is_alive; });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/model/calling_threads.h"
@@ -65,22 +66,51 @@ bool WaitsForAnyOf(const JobState& job, const Communicator& comm, const Member& 
                      });
 }
 
-// Whether a rank waits in a message without a tag to this one, which the counts do not have.
-bool MayHaveOfRecords(const Communicator& comm, int32_t rank, int32_t tag) {
-  if (!MayHaveP2pRecords(comm) || tag != 0) return false;
-  return std::any_of(comm.members.begin(), comm.members.end(), [&](const auto& member) {
-    return IsSendSide(OpTowards(comm, member.first, rank));
-  });
-}
+// The ranks to which others send messages without a tag that are not done. These have records, and
+// no counts. Looks once at all members, when it is first asked.
+class RecordedSends {
+ public:
+  explicit RecordedSends(const Communicator& comm) : comm_(comm) {}
+
+  // Whether a rank may get such a message by a receive from any rank with this tag.
+  bool MayHave(int32_t rank, int32_t tag) {
+    if (!MayHaveP2pRecords(comm_) || tag != 0) return false;
+    if (!std::exchange(is_read_, true)) ReadAll();
+    return receivers_.count(rank) != 0;
+  }
+
+ private:
+  void ReadAll() {
+    for (const auto& [rank, member] : comm_.members) {
+      uint64_t open = member.p2p_entered - std::min(member.p2p_entered, member.p2p_finished);
+      for (size_t i = member.records.size(); i-- > 0 && open > 0;) {
+        const CallArgs& args = member.records[i].args;
+        if (OpKind(args.op) != CallKind::kP2p) continue;
+        --open;
+        if (IsSendSide(args.op)) receivers_.insert(args.peer);
+      }
+    }
+  }
+
+  const Communicator& comm_;
+  bool is_read_ = false;
+  std::set<int32_t> receivers_;
+};
+
+struct Sends {
+  explicit Sends(const Communicator& comm) : counted(comm), recorded(comm) {}
+  SentMessages counted;
+  RecordedSends recorded;
+};
 
 void AddEnd(const Communicator& comm, int32_t rank, const MessageCounts& ours,
-            const PeerMessages& with, Way way, SentMessages* sent, MessageWaits* waits) {
+            const PeerMessages& with, Way way, Sends* sent, MessageWaits* waits) {
   const bool is_known = with.peer == segment::kAnySource || InRange(comm, with.peer);
   if (AwaitedOf(with, way) == 0 || !is_known) return;
   if (with.peer == segment::kAnySource) {
     waits->is_choice = true;
-    waits->is_unknown = waits->is_unknown || sent->MayHave(ours, rank, with.tag) ||
-                        MayHaveOfRecords(comm, rank, with.tag);
+    waits->is_unknown = waits->is_unknown || sent->counted.MayHave(ours, rank, with.tag) ||
+                        sent->recorded.MayHave(rank, with.tag);
     waits->lacking.push_back({&with, way, false});
     return;
   }
@@ -126,7 +156,7 @@ bool WaitsForCounted(const MessageCounts& ours) {
 
 // Beside a main thread that waits for a peer, another one that waits for any rank serves requests.
 MessageWaits FindMessageWaits(const JobState& job, const Communicator& comm, int32_t rank,
-                              const Member& member, SentMessages* sent) {
+                              const Member& member, Sends* sent) {
   MessageWaits waits;
   const MessageCounts& ours = MessagesOf(&member);
   const MessageThreads threads = ThreadsOf(job, comm, member);
@@ -235,8 +265,10 @@ std::string UnreceivedInWords(const MessageCounts& ours, const MessageCounts& th
 
 bool TagsDiffer(const Communicator& comm, const LackingEnd& end, int32_t rank) {
   const PeerMessages& awaited = *end.messages;
-  return end.way == Way::kReceive && end.is_exact && awaited.peer >= 0 &&
-         !FindUnreceived(MessagesOf(FindMember(comm, rank)),
+  if (end.way != Way::kReceive || !end.is_exact || awaited.peer < 0) return false;
+  // Without a tag, in the records of a group of gloo.
+  if (IsSendSide(OpTowards(comm, awaited.peer, rank))) return true;
+  return !FindUnreceived(MessagesOf(FindMember(comm, rank)),
                          MessagesOf(FindMember(comm, awaited.peer)), awaited, rank)
               .empty();
 }
@@ -362,7 +394,7 @@ void MergeInto(const StuckCall& from, StuckCall* into) {
 void FindStuckMessages(const JobState& job, const Communicator& comm, RankFinder* finder,
                        std::vector<StuckCall>* calls) {
   std::map<std::tuple<bool, bool, std::vector<int32_t>>, StuckCall> merged;
-  SentMessages sent(comm);
+  Sends sent(comm);
   Peers peers(job, comm, finder);
   size_t choices = 0;
   for (const auto& [rank, member] : comm.members) {

@@ -85,8 +85,12 @@ std::string BranchInWords(const StackDeparture& departure) {
   return absl::StrCat(", in the branch of line ", departure.condition_line);
 }
 
-std::string ReturnInWords(const StackDeparture& departure) {
-  if (departure.returns_at == 0) return "";
+// A condition, or an exception, is more telling.
+std::string ReturnInWords(const Verdict& verdict) {
+  const StackDeparture& departure = verdict.departure;
+  const bool is_known =
+      !BranchInWords(departure).empty() || !verdict.handled.exception.type.empty();
+  if (departure.returns_at == 0 || is_known) return "";
   return absl::StrCat("; line ", departure.returns_at, " of ",
                       FunctionOf(absl::StrCat(" in ", departure.returns_from)),
                       " may return before its call");
@@ -117,7 +121,7 @@ std::string ComparisonInWords(const Verdict& verdict) {
                             ": it has made the calls before that line once more");
       }
       return absl::StrCat(stands, branch, branch.empty() ? "" : ",",
-                          " and a rank that waits at line ", d.waiter_line, ReturnInWords(d));
+                          " and a rank that waits at line ", d.waiter_line, ReturnInWords(verdict));
     case Kind::kLeftLoop:
       if (d.loop_first == 0) return "";
       return absl::StrCat(stands, ", behind the loop of ", LinesInWords(d.loop_first, d.loop_last),

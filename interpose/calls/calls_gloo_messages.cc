@@ -105,7 +105,8 @@ __attribute__((always_inline)) inline TorchWork ObservePost(Post real, Op op, co
                                                             void* group, void* tensors, int peer,
                                                             int tag) {
   LocalComm* comm = CommToRecord(group);
-  if (comm == nullptr) return real(group, tensors, peer, tag);
+  const bool is_refused = peer < 0 || tag < 0;
+  if (comm == nullptr || is_refused) return real(group, tensors, peer, tag);
   if (tag != 0) {
     return CountPost([&] { return real(group, tensors, peer, tag); }, comm, op, peer, tag);
   }
@@ -172,7 +173,7 @@ using PostAnySource = TorchWork (*)(void* group, void* tensors, int tag);
 
 TorchWork ObserveAnySource(PostAnySource real, void* group, void* tensors, int tag) {
   LocalComm* comm = CommToRecord(group);
-  if (comm == nullptr) return real(group, tensors, tag);
+  if (comm == nullptr || tag < 0) return real(group, tensors, tag);
   FindSourceRank();
   return CountPost([&] { return real(group, tensors, tag); }, comm, Op::kRecv, segment::kAnySource,
                    tag);

@@ -536,6 +536,38 @@ TEST(AdviceTest, AWorkerOfAPoolIsNotAThread) {
   EXPECT_FALSE(Has(advice, "waits-for-a-thread"));
 }
 
+TEST(AdviceTest, AQueueOfMultiprocessingIsFilledByAChild) {
+  EXPECT_EQ(AdviceFor(MissingAt("read connection._ConnectionBase.recv_bytes queues.Queue.get "
+                                "train.main"))
+                .front()
+                .id,
+            "waits-for-a-child");
+  EXPECT_EQ(
+      AdviceFor(MissingAt("read connection._ConnectionBase.recv_bytes queues.Queue.get "
+                          "dataloader._MultiProcessingDataLoaderIter._try_get_data train.main"))
+          .front()
+          .id,
+      "data-loader");
+}
+
+TEST(AdviceTest, ARankThatAsksTheStoreLacksTheKeyUnlessTorchAsks) {
+  EXPECT_EQ(AdviceFor(MissingAt("__poll c10d::TCPStore::get c10d::PrefixStore::get train.agree"))
+                .front()
+                .id,
+            "nobody-makes-it");
+  EXPECT_FALSE(Has(AdviceFor(MissingAt("__poll c10d::TCPStore::get ProcessGroupNCCL::getNCCLComm "
+                                       "train.main")),
+                   "nobody-makes-it"));
+}
+
+TEST(AdviceTest, ARankThatHasGoneOnFromTheFirstCallHasSkippedIt) {
+  Verdict v = Departed(StackDeparture::Kind::kSkipped, DivergenceKind::kReplaced);
+  v.position = 0;
+  EXPECT_EQ(AdviceFor(v).front().id, "skipped-call");
+  v.departure.kind = StackDeparture::Kind::kExtra;
+  EXPECT_EQ(AdviceFor(v).front().id, "rank0-only-setup");
+}
+
 TEST(AdviceTest, AConsequenceHasNone) {
   Verdict v = Make(Cause::kMissingRank);
   v.is_consequence = true;

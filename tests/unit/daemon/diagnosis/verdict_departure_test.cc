@@ -55,6 +55,30 @@ TEST(VerdictDepartureTest, ACallOfEachStepIsNotAnExtraCall) {
   EXPECT_EQ(v.advice.front().id, "skipped-call");
 }
 
+// Both are in one line of a loop over epochs, "reduce(train_one_epoch())", and rank 3 is still
+// inside.
+TEST(VerdictDepartureTest, ARankInTheLoopOfAnEpochHasMoreBatchesThanTheOthers) {
+  for (const bool was_before : {false, true}) {
+    JobBuilder job(4);
+    if (was_before) job.Finish(1, AllGather());
+    job.Finish(12, AllReduce(100));
+    job.Enter({0, 1, 2}, At(10), AllGather());
+    job.Enter({3}, At(10), AllReduce(100));
+    for (const int rank : {0, 3}) {
+      StackPlace& place = job.process(rank).place;
+      place.at = "/x/train.py:1 in train";
+      place.functions = " train.train ";
+      place.program = {InLoop(12)};
+      if (rank == 3)
+        place.program.push_back({"one_epoch", "/x/train.py", 15, true, {InLoop(15).blocks}});
+      if (rank == 0) place.program.push_back({"reduce", "/x/train.py", 25, true, {}});
+      job.process(rank).stacks_ns = At(30);
+    }
+    const Verdict v = Diagnose(job.state, At(80), Limits()).front();
+    EXPECT_EQ(v.departure.kind == Kind::kStays, !was_before);
+  }
+}
+
 TEST(VerdictDepartureTest, ACallThatNoStepHasIsOne) {
   const Verdict v = Judge(AllGather(), 16);
   EXPECT_EQ(v.departure.kind, Kind::kExtra);

@@ -434,6 +434,16 @@ TEST(MessagesOfGlooTest, TwoRanksWithDifferentTagsMayBothBeWrong) {
   EXPECT_TRUE(Says({verdict.summary}, "ranks 0-1 use different tags: ")) << verdict.summary;
 }
 
+// It sends without a tag, of which there are records.
+TEST(MessagesOfGlooTest, AMessageWithoutATagIsNoneWithOne) {
+  MessageJob job = LearnerAndActors(1);
+  job.job.member(1).has_markers = true;
+  job.job.Issue(1, Send(0), At(11));
+  const Verdict verdict = job.Judge().front();
+  EXPECT_EQ(verdict.cause, Cause::kUnmatchedP2p);
+  EXPECT_EQ(verdict.mismatched_fields, std::vector<std::string>{"tag"}) << verdict.summary;
+}
+
 TEST(MessagesOfGlooTest, TheOneSenderThatHasNotSentIsToBlame) {
   for (const int actors : {2, 3}) {
     MessageJob job = LearnerAndActors(actors);
