@@ -38,12 +38,11 @@ bool IsInACycleOverAKey(const Verdict& v) {
 }
 
 // The others are in a call of theirs, and the one that sets the key may be among them. What creates
-// groups waits in the store, too.
+// groups and communicators asks the store, too, inside a call of PyTorch's.
 bool WaitsForAKeyAlone(const Verdict& v) {
   return Is(v, Cause::kMissingRank) && v.communicator_kind != CommKind::kStore &&
          CulpritIsIn(v, {"Store::get ", "Store::wait "}) &&
-         !CulpritIsIn(v, {"NCCL", "new_group", "init_process_group", "_store_based_barrier",
-                          "gloo::rendezvous"});
+         !CulpritIsIn(v, {"NCCL", "nccl", "gloo", "distributed_c10d."});
 }
 
 bool LacksAMaker(const Verdict& v) {
